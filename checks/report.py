@@ -1,0 +1,69 @@
+"""NodeReport: all that one agent knows about its node now, as it is posted to the bot.
+
+Every report carries the whole state, so a lost report costs nothing but time and a repeated one changes
+nothing. Unknown fields are refused on both sides: a typo or a newer agent is an error, never a silent gap.
+"""
+
+import msgspec
+
+from checks.finding import Finding
+
+AUDIENCE = "clusterwright-bot"
+"""Audience that the agent's projected ServiceAccount token must name and the bot must ask for."""
+
+REPORT_PATH = "/v1/reports"
+"""Where an agent posts its report."""
+
+
+class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """One GPU that the node can see. `address` is the PCI address in sysfs form."""
+
+    address: str
+    uuid: str | None = None
+    model: str | None = None
+
+
+class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the node sees of its own hardware; None where it could not look."""
+
+    gpus: tuple[Gpu, ...] | None
+
+
+class NodeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All that is wrong on a node now.
+
+    `boot_id` is the kernel's random boot id; `sequence` grows by one with each report of a boot and survives
+    a restart of the agent; `sent_at` is Unix seconds by the node's clock (shown, never compared).
+    `blind_spots` are findings about what the agent cannot see: they never read as healthy.
+    """
+
+    node: str
+    boot_id: str
+    sequence: int
+    sent_at: float
+    agent_version: str
+    inventory: Inventory
+    findings: tuple[Finding, ...]
+    blind_spots: tuple[Finding, ...]
+
+
+def encode(report: NodeReport) -> bytes:
+    """Return the report as JSON."""
+    return msgspec.json.encode(report)
+
+
+def decode(body: bytes) -> NodeReport:
+    """Return the report in `body`; raises msgspec.ValidationError naming the field that is wrong."""
+    return msgspec.json.decode(body, type=NodeReport)
+
+
+class HeldReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The newest report the bot holds of a node, and its age in seconds by the bot's own clock."""
+
+    age_seconds: float
+    report: NodeReport
+
+
+def node_report_path(node: str) -> str:
+    """Where the reconciler asks the bot for the newest report of `node`."""
+    return f"/v1/nodes/{node}/report"

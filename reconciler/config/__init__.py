@@ -1,0 +1,1 @@
+"""What people write in the cluster repository, and the reader that validates it."""
