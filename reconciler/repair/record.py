@@ -6,6 +6,7 @@ files are camelCase, as in Kubernetes; unknown fields are refused. Times are UTC
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
@@ -13,7 +14,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from checks.finding import Action
+from checks.finding import Action, Finding, Severity
 
 API_VERSION: Final = "clusterwright.dev/v1alpha1"
 
@@ -195,3 +196,20 @@ class RepairOutcome(Value):
     new_boot_id: str = ""
     held_by: str = ""
     steps: tuple[StepEntry, ...] = ()
+
+
+def opens_incident(finding: Finding) -> bool:
+    """Whether a finding is worth a person's attention: critical, not understood, or a warning to act on."""
+    match finding.severity:
+        case Severity.CRITICAL | Severity.UNKNOWN:
+            return True
+        case Severity.WARNING:
+            return finding.action is not Action.NONE
+        case _:
+            return False
+
+
+def evidence_digest(boot_id: str, findings: Iterable[Finding]) -> str:
+    """Return what an approval is bound to: these faults in this boot, however often they were counted."""
+    faults = sorted((finding.key, finding.severity.value) for finding in findings)
+    return digest([boot_id, faults])
