@@ -72,7 +72,8 @@ class Approver(Value):
 class Evidence(Value):
     """What an approval is about: this incident, on this node, in this boot, for these findings and this plan.
 
-    An approval is void as soon as any of these differs from the world (DESIGN section 4, rule 1).
+    `findings` are the keys of the incident's findings. An approval is void as soon as any of these differs
+    from the world (DESIGN section 4, rule 1).
     """
 
     cluster: str
@@ -80,6 +81,7 @@ class Evidence(Value):
     node: str
     node_uid: str
     boot_id: str
+    findings: tuple[str, ...]
     evidence_digest: str
     plan_digest: str
 
