@@ -1,0 +1,149 @@
+"""Kubernetes, reading only: nodes, pods, budgets, repairs, leases, and whose a token is.
+
+Every question has three answers: a value, None (or nothing) when the server says that it is not there, and
+UnavailableError when nothing is known. Callers never see the difference between slow, down and forbidden:
+all are "unknown", and unknown acts on nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from reconciler import observed
+from reconciler.connection import Answer, Connection, Object, UnavailableError, refused
+from reconciler.observed import Budget, Node, Pod
+
+__all__ = ["Identity", "Lease", "Observer", "UnavailableError"]
+
+PAGE = 500
+"""Objects a page of a long list; the server's own default for chunked clients."""
+
+REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
+"""Path of the repairs."""
+
+NODE_EXTRA = "authentication.kubernetes.io/node-name"
+"""Names the node of a token that is bound to a pod (Kubernetes 1.32 and later)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a token belongs to. `node` is the node of the pod it is bound to, None for an unbound token."""
+
+    username: str
+    node: str | None
+    audiences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease; `holder` is empty when nobody holds it."""
+
+    holder: str
+    renewed_at: datetime | None
+    resource_version: str
+
+
+class Observer:
+    """Asks the API server. Safe to use from many threads; every method raises UnavailableError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None, timeout_seconds: float) -> "Observer":
+        """Return an observer; raises SettingsError when the kubeconfig cannot be used. Sends nothing yet."""
+        return cls(Connection(kubeconfig, timeout_seconds))
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return every node."""
+        return tuple(observed.node(raw) for raw in self._list("/api/v1/nodes"))
+
+    def node(self, name: str) -> Node | None:
+        """Return the node, None when it is not registered."""
+        raw = self._get(f"/api/v1/nodes/{name}")
+        return None if raw is None else observed.node(raw)
+
+    def pods(self, node: str) -> tuple[Pod, ...]:
+        """Return the pods that are bound to `node`, in all namespaces."""
+        return tuple(
+            observed.pod(raw)
+            for raw in self._list("/api/v1/pods", {"fieldSelector": f"spec.nodeName={node}"})
+        )
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Return every PodDisruptionBudget."""
+        return tuple(observed.budget(raw) for raw in self._list("/apis/policy/v1/poddisruptionbudgets"))
+
+    def repairs(self) -> tuple[Object, ...]:
+        """Return every Repair as it is stored; nothing while the resource is not defined yet."""
+        return tuple(self._list(REPAIRS, missing_is_empty=True))
+
+    def repair(self, name: str) -> Object | None:
+        """Return the Repair as it is stored, None when there is none of that name."""
+        return self._get(f"{REPAIRS}/{name}")
+
+    def node_heartbeat(self, name: str) -> datetime | None:
+        """Return when the node's kubelet last renewed its lease, by the API server's word."""
+        lease = self.lease("kube-node-lease", name)
+        return None if lease is None else lease.renewed_at
+
+    def lease(self, namespace: str, name: str) -> Lease | None:
+        """Return the lease, None when there is none of that name."""
+        raw = self._get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+        if raw is None:
+            return None
+        spec = raw.get("spec") or {}
+        renewed = spec.get("renewTime")
+        return Lease(
+            holder=spec.get("holderIdentity") or "",
+            renewed_at=datetime.fromisoformat(renewed) if renewed else None,
+            resource_version=raw["metadata"]["resourceVersion"],
+        )
+
+    def review_token(self, token: str, audience: str) -> Identity | None:
+        """Return whose token it is, None when the server does not accept it for `audience`."""
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        answer = self._connection.request("POST", path, body)
+        if answer.status not in (200, 201):
+            raise refused("POST", path, answer)
+        return _identity(answer, audience)
+
+    def _get(self, path: str) -> Object | None:
+        answer = self._connection.request("GET", path)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise refused("GET", path, answer)
+        return answer.body
+
+    def _list(
+        self, path: str, params: dict[str, str] | None = None, *, missing_is_empty: bool = False
+    ) -> Iterator[Object]:
+        token = ""
+        while True:
+            page = {**(params or {}), "limit": str(PAGE), **({"continue": token} if token else {})}
+            answer = self._connection.request("GET", path, params=page)
+            if answer.status == 404 and missing_is_empty:
+                return
+            if answer.status != 200:
+                raise refused("GET", path, answer)
+            yield from answer.body.get("items") or ()
+            token = (answer.body.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+
+
+def _identity(answer: Answer, audience: str) -> Identity | None:
+    status = answer.body.get("status") or {}
+    audiences = tuple(status.get("audiences") or ())
+    if not status.get("authenticated") or audience not in audiences:
+        return None
+    user = status.get("user") or {}
+    nodes = (user.get("extra") or {}).get(NODE_EXTRA) or (None,)
+    return Identity(username=user.get("username") or "", node=nodes[0], audiences=audiences)
