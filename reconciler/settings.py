@@ -85,8 +85,8 @@ class ReconcilerTable(Table):
     """The reconciler's own table.
 
     `manifests_dir` replaces the manifests that are packaged with the program. `report_interval_seconds` is
-    the agents' interval: a report older than three of them proves nothing. `workers` bounds the repairs that are
-    looked at at once.
+    the agents' interval: a report older than three of them proves nothing. `workers` bounds the repairs that
+    are looked at at once.
     """
 
     bot_url: str
@@ -112,7 +112,7 @@ class ProgramSettings(BaseSettings):
     kubernetes: KubernetesSettings = KubernetesSettings()
 
     @classmethod
-    def settings_customise_sources(  # noqa: PLR0913 - the library's signature
+    def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],  # noqa: ARG003
         init_settings: PydanticBaseSettingsSource,

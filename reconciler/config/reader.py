@@ -1,0 +1,131 @@
+"""The files of a cluster repository → one Config, or every error with its file and line. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from reconciler.config.document import Document, Fault, documents
+from reconciler.config.schema import (
+    API_VERSION,
+    KINDS,
+    AccessObject,
+    ClusterObject,
+    Config,
+    ConfigObject,
+    RepairPolicy,
+    RepairPolicyObject,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigErrors:
+    """Why there is no Config: at least one fault, in the order of files and lines."""
+
+    faults: tuple[Fault, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+
+def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
+    """Return the configuration in the top-level `*.yaml` files of `files` (path → content).
+
+    Documents of other API groups are other programs' and are passed over.
+    """
+    faults: list[Fault] = []
+    found: list[tuple[Document, ConfigObject]] = []
+    for name in sorted(files):
+        if "/" in name or not name.endswith(".yaml"):
+            continue
+        parts, form = documents(name, files[name])
+        faults += form
+        for document in parts:
+            read_object = _object(document)
+            if isinstance(read_object, list):
+                faults += read_object
+            elif read_object is not None:
+                found.append((document, read_object))
+    if faults:
+        return ConfigErrors(tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))))
+    faults = [*_repeated(found), *_missing(found), *_pools_twice(found)]
+    return ConfigErrors(tuple(faults)) if faults else _config([each for _, each in found])
+
+
+def validation_faults(document: Document, error: ValidationError) -> list[Fault]:
+    """Return a schema's complaints about `document`, each with the line of what is wrong."""
+    return [_fault(document, each["loc"], each["type"], each["msg"]) for each in error.errors()]
+
+
+def _object(document: Document) -> ConfigObject | list[Fault] | None:
+    value = document.value
+    if not isinstance(value, dict):
+        return [Fault(document.file, document.line(()), "must be a mapping with apiVersion and kind")]
+    version = value.get("apiVersion")
+    if version is None:
+        return [Fault(document.file, document.line(()), f"apiVersion: is missing; {API_VERSION} is known")]
+    if str(version).split("/")[0] != API_VERSION.split("/")[0]:
+        return None
+    kind = KINDS.get(str(value.get("kind")))
+    if kind is None:
+        text = f"kind: {value.get('kind')}: unknown; known are {', '.join(KINDS)}"
+        return [Fault(document.file, document.line(("kind",)), text)]
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        return validation_faults(document, error)
+
+
+def _fault(document: Document, where: tuple[int | str, ...], kind: str, text: str) -> Fault:
+    words = {"extra_forbidden": "unknown field", "missing": "is missing"}
+    said = words.get(kind, text.removeprefix("Value error, "))
+    return Fault(document.file, document.line(where), f"{'.'.join(map(str, where)) or 'document'}: {said}")
+
+
+def _repeated(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+    first: dict[str, Document] = {}
+    faults = []
+    for document, each in found:
+        if each.kind in first:
+            other = first[each.kind]
+            text = (
+                f"kind: {each.kind}: is there twice; the other one is in {other.file}:{other.line(('kind',))}"
+            )
+            faults.append(Fault(document.file, document.line(("kind",)), text))
+        first.setdefault(each.kind, document)
+    return faults
+
+
+def _missing(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+    there = {each.kind for _, each in found}
+    return [
+        Fault(
+            f"{kind.lower()}.yaml", 1, f"kind: {kind}: is missing; the repository needs one at its top level"
+        )
+        for kind in ("Cluster", "Access")
+        if kind not in there
+    ]
+
+
+def _pools_twice(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+    faults = []
+    for document, each in found:
+        names = [pool.name for pool in each.spec.pools] if isinstance(each, ClusterObject) else []
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                line = document.line(("spec", "pools", index, "name"))
+                faults.append(Fault(document.file, line, f"spec.pools.{index}.name: {name}: is there twice"))
+    return faults
+
+
+def _config(found: Iterable[ConfigObject]) -> Config:
+    every = tuple(found)
+    cluster = next(each for each in every if isinstance(each, ClusterObject))
+    access = next(each for each in every if isinstance(each, AccessObject))
+    policy = next((each.spec for each in every if isinstance(each, RepairPolicyObject)), RepairPolicy())
+    return Config(
+        cluster=cluster.metadata.name,
+        pools=cluster.spec.pools,
+        approvers=access.spec.approvers,
+        policy=policy,
+    )

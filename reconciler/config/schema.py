@@ -1,0 +1,163 @@
+"""What people write about a cluster: its pools, who may approve, and the numbers that bound repairs.
+
+Field names in the files are camelCase, as in Kubernetes; unknown fields are refused.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+API_VERSION: Final = "clusterwright.dev/v1alpha1"
+
+NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+"""A DNS name, as Kubernetes asks for."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def duration(text: object) -> timedelta:
+    """Return the time span of `90s`, `30m` or `2h`; raises ValueError for anything else."""
+    if isinstance(text, timedelta):
+        return text
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError('must be a time such as "90s", "30m" or "2h"')
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+
+
+def _text(span: timedelta) -> str:
+    return f"{int(span.total_seconds())}s"
+
+
+Duration = Annotated[timedelta, BeforeValidator(duration), PlainSerializer(_text, return_type=str)]
+"""A time span, written as a whole number with its unit."""
+
+
+class Written(BaseModel):
+    """A frozen value from the cluster repository that refuses unknown fields."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
+    )
+
+
+class Metadata(Written):
+    """Name of an object."""
+
+    name: Annotated[str, Field(pattern=NAME, max_length=253)]
+
+
+class Redfish(Written):
+    """Where a pool's BMCs are; `{node}` in `system` stands for the node's name."""
+
+    system: Annotated[str, Field(pattern=r"^https?://[^\s]*\{node\}[^\s]*$")]
+
+
+class Pool(Written):
+    """Nodes of one kind: those that carry every label of `node_selector`.
+
+    `gpus_per_node` is the inventory that a node must show to be whole.
+    """
+
+    name: Annotated[str, Field(pattern=NAME)]
+    node_selector: dict[str, str] = {}
+    gpus_per_node: Annotated[int, Field(ge=0, le=64)] = 8
+    redfish: Redfish | None = None
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels belongs to the pool."""
+        return all(labels.get(key) == value for key, value in self.node_selector.items())
+
+
+class Approver(Written):
+    """A person who may approve; `email` is the identity and is compared without case."""
+
+    name: Annotated[str, Field(min_length=1)]
+    email: Annotated[str, Field(pattern=r"^[^@\s<>]+@[^@\s<>]+$")]
+
+
+class ClusterSpec(Written):
+    """A cluster's pools, in the order in which they are matched."""
+
+    pools: Annotated[tuple[Pool, ...], Field(min_length=1)]
+
+
+class AccessSpec(Written):
+    """Who may do what."""
+
+    approvers: tuple[Approver, ...] = ()
+
+
+class RepairPolicy(Written):
+    """The numbers that bound repairs (DESIGN section 4; defaults from its field data).
+
+    `approval_lifetime` counts from the click. `graceful_timeout` is how long a node may take to shut down by
+    itself before it is forced, `boot_timeout` how long a reset may take to show a new boot id.
+    `max_in_repair_percent` bounds the nodes of a pool that are in repair at once, never below one node.
+    """
+
+    approval_lifetime: Duration = timedelta(minutes=60)
+    drain_timeout: Annotated[Duration, Field(le=timedelta(minutes=60))] = timedelta(minutes=30)
+    graceful_timeout: Duration = timedelta(minutes=5)
+    boot_timeout: Duration = timedelta(minutes=30)
+    verify_timeout: Duration = timedelta(minutes=20)
+    max_in_repair_percent: Annotated[int, Field(ge=1, le=10)] = 2
+
+
+class ClusterObject(Written):
+    """`kind: Cluster`, exactly one a repository."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"]
+    kind: Literal["Cluster"]
+    metadata: Metadata
+    spec: ClusterSpec
+
+
+class AccessObject(Written):
+    """`kind: Access`, exactly one a repository."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"]
+    kind: Literal["Access"]
+    metadata: Metadata
+    spec: AccessSpec
+
+
+class RepairPolicyObject(Written):
+    """`kind: RepairPolicy`, at most one a repository; without it the defaults hold."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"]
+    kind: Literal["RepairPolicy"]
+    metadata: Metadata
+    spec: RepairPolicy = RepairPolicy()
+
+
+ConfigObject = ClusterObject | AccessObject | RepairPolicyObject
+
+KINDS: Final[Mapping[str, type[ConfigObject]]] = {
+    "Cluster": ClusterObject,
+    "Access": AccessObject,
+    "RepairPolicy": RepairPolicyObject,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A cluster's whole configuration at one commit."""
+
+    cluster: str
+    pools: tuple[Pool, ...]
+    approvers: tuple[Approver, ...]
+    policy: RepairPolicy
+
+    def pool_of(self, labels: Mapping[str, str]) -> Pool | None:
+        """Return the first pool that holds a node with these labels."""
+        return next((pool for pool in self.pools if pool.holds(labels)), None)
+
+    def approver(self, email: str) -> Approver | None:
+        """Return the person of that address, None when they may not approve."""
+        return next((each for each in self.approvers if each.email.casefold() == email.casefold()), None)
