@@ -1,0 +1,48 @@
+# The commands of this repository; `make help` explains them.
+# Everything is installed under .venv/, from the hash-pinned files in requirements/.
+
+PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3 python; do \
+	$$each -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$each; break; }; done)
+RUN := .venv/bin/python
+SHELL_FILES := .ci/run
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean python
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: python ## A 16-node cluster on this machine: break a GPU, approve, watch (AUTO=1: by itself; PORT=8080)
+	@$(PYTHON) tests/lab/setup.py demo
+	@exec $(RUN) -m tests.lab.demo
+
+test: python ## All tests, on real parts; sets up what is missing (ARGS='-k reboot' runs some)
+	@$(PYTHON) tests/lab/setup.py test
+	@exec $(RUN) -m pytest $(ARGS)
+
+check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
+	@$(PYTHON) tests/lab/setup.py check
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/shellcheck $(SHELL_FILES)
+	.venv/bin/hadolint --failure-threshold style Dockerfile
+	$(RUN) .ci/locks.py
+	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
+
+bench: python ## How long from a kernel line to a Slack message, and from an approval to a cordon
+	@$(PYTHON) tests/lab/setup.py test
+	@exec $(RUN) -m tests.lab.bench $(ARGS)
+
+lock: python ## Resolve the dependencies anew and pin them in requirements/
+	@$(PYTHON) tests/lab/setup.py demo
+	$(RUN) .ci/locks.py --write
+
+clean: ## Remove .venv and what tools cached here (not the built control plane in ~/.cache)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache artifacts build dist
+
+python:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or newer with its venv module is needed; on Debian: apt-get install python3-venv. Name another with make PYTHON=/path/to/python3' >&2; exit 1; }
