@@ -1,0 +1,326 @@
+"""The Redfish provider against a real sushy-emulator behind a proxy that breaks things."""
+
+import http.server
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from reconciler.repair.providers.machine import Machine, Refused, Sent, Unknown
+from reconciler.repair.providers.redfish import Redfish
+from tests.lab.bmc import Bmc
+
+NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04", "gpu-05", "gpu-06")
+
+
+Answers = dict[str, tuple[int, dict[str, str], bytes]]
+
+
+@pytest.fixture(scope="module")
+def bmc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bmc]:
+    with Bmc(tmp_path_factory.mktemp("redfish"), NODES) as running:
+        yield running
+
+
+@pytest.fixture
+def redfish(bmc: Bmc) -> Redfish:
+    return Redfish(bmc.username, bmc.password, timeout_seconds=2)
+
+
+@contextmanager
+def answering(answers: Answers, certificate: Path | None = None) -> Iterator[tuple[str, list[Any]]]:
+    """A BMC that gives one fixed answer per method, and the requests it received."""
+    seen: list[Any] = []
+
+    class Fixed(http.server.BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            seen.append((self.command, self.path, self.headers.get("Authorization")))
+            status, headers, body = answers[self.command]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = answer  # noqa: N815 - the library's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Quiet(http.server.ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            pass
+
+    with Quiet(("127.0.0.1", 0), Fixed) as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_address[1]}", seen
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def self_signed(path: Path) -> Path:
+    """A key and its certificate for 127.0.0.1, in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, path.stem)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(private + certificate.public_bytes(pem))
+    return path
+
+
+def system_with_reset_at(target: str) -> bytes:
+    return (
+        b'{"PowerState": "On", "SerialNumber": "SN1", "BootProgress": {"LastState": "OSRunning"}, '
+        b'"Actions": {"#ComputerSystem.Reset": {"target": "%s"}}}' % target.encode()
+    )
+
+
+def test_a_machine_is_observed_by_name_through_the_redirect(bmc: Bmc, redfish: Redfish) -> None:
+    machine = redfish.observe(bmc.system_url("gpu-01"))
+    assert isinstance(machine, Machine)
+    assert machine.power == "On"
+    assert {"GracefulRestart", "ForceRestart", "ForceOff"} <= set(machine.reset_types)
+    assert machine.uuid
+
+
+def test_a_reset_is_executed_exactly_once(bmc: Bmc, redfish: Redfish) -> None:
+    assert redfish.reset(bmc.system_url("gpu-01"), "GracefulRestart") == Sent()
+    assert (bmc.resets("gpu-01"), bmc.reset_posts("gpu-01")) == (1, 1)
+    down = redfish.observe(bmc.system_url("gpu-01"))
+    assert isinstance(down, Machine)
+    assert down.power == "Off"
+
+
+def test_a_lost_reply_is_unknown_and_the_reset_happened_once(bmc: Bmc, redfish: Redfish) -> None:
+    bmc.lose_next_reply("gpu-02")
+    assert isinstance(redfish.reset(bmc.system_url("gpu-02"), "ForceRestart"), Unknown)
+    assert (bmc.resets("gpu-02"), bmc.reset_posts("gpu-02")) == (1, 1)
+
+
+def test_an_internal_error_is_unknown_because_the_reset_may_have_happened(bmc: Bmc, redfish: Redfish) -> None:
+    bmc.fail_next_reply("gpu-03")
+    outcome = redfish.reset(bmc.system_url("gpu-03"), "ForceRestart")
+    assert isinstance(outcome, Unknown)
+    assert "answered 500 to ForceRestart: Internal error" in outcome.reason
+    assert (bmc.resets("gpu-03"), bmc.reset_posts("gpu-03")) == (1, 1)
+
+
+def test_a_refused_reset_is_certainly_not_done(bmc: Bmc, redfish: Redfish) -> None:
+    bmc.refuse("gpu-04")
+    outcome = redfish.reset(bmc.system_url("gpu-04"), "GracefulRestart")
+    bmc.clear("gpu-04")
+    assert isinstance(outcome, Refused)
+    assert "409" in outcome.reason
+    assert "refuses this request" in outcome.reason
+    assert (bmc.resets("gpu-04"), bmc.reset_posts("gpu-04")) == (0, 1)
+
+
+def test_a_reset_type_that_is_not_offered_is_never_sent(bmc: Bmc, redfish: Redfish) -> None:
+    before = bmc.reset_posts("gpu-04")
+    outcome = redfish.reset(bmc.system_url("gpu-04"), "PowerCycle")
+    assert isinstance(outcome, Refused)
+    assert "does not offer PowerCycle" in outcome.reason
+    assert bmc.reset_posts("gpu-04") == before
+
+
+def test_a_hanging_reset_is_given_up_in_time_and_stays_unknown(bmc: Bmc) -> None:
+    bmc.hang("gpu-05", 2.0)
+    started = time.monotonic()
+    outcome = Redfish(bmc.username, bmc.password, timeout_seconds=1).reset(
+        bmc.system_url("gpu-05"), "ForceRestart"
+    )
+    assert time.monotonic() - started < 1.9
+    bmc.clear("gpu-05")
+    assert isinstance(outcome, Unknown)
+    assert bmc.resets("gpu-05") == 0
+    until = time.monotonic() + 10
+    while bmc.resets("gpu-05") == 0 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert (bmc.resets("gpu-05"), bmc.reset_posts("gpu-05")) == (1, 1)
+
+
+def test_a_hanging_read_is_given_up_in_time_and_nothing_is_sent(bmc: Bmc) -> None:
+    bmc.hang("gpu-06", 30.0, method="GET")
+    impatient = Redfish(bmc.username, bmc.password, timeout_seconds=0.3)
+    started = time.monotonic()
+    assert isinstance(impatient.observe(bmc.system_url("gpu-06")), Unknown)
+    outcome = impatient.reset(bmc.system_url("gpu-06"), "ForceRestart")
+    assert time.monotonic() - started < 3
+    bmc.clear("gpu-06")
+    assert isinstance(outcome, Refused)
+    assert "nothing was sent" in outcome.reason
+    assert (bmc.resets("gpu-06"), bmc.reset_posts("gpu-06")) == (0, 0)
+
+
+def test_an_unreachable_bmc_is_unknown_to_look_at_and_certainly_not_reset(bmc: Bmc, redfish: Redfish) -> None:
+    bmc.down()
+    seen = redfish.observe(bmc.system_url("gpu-06"))
+    outcome = redfish.reset(bmc.system_url("gpu-06"), "ForceRestart")
+    bmc.up()
+    assert isinstance(seen, Unknown)
+    assert "refused" in seen.reason
+    assert isinstance(outcome, Refused)
+    assert isinstance(redfish.observe(bmc.system_url("gpu-06")), Machine)
+
+
+def test_a_wrong_password_is_said_without_showing_it(bmc: Bmc) -> None:
+    wrong = Redfish(bmc.username, "not-the-password", timeout_seconds=2)
+    seen = wrong.observe(bmc.system_url("gpu-06"))
+    assert isinstance(seen, Unknown)
+    assert "401" in seen.reason
+    assert "not-the-password" not in seen.reason + repr(wrong)
+
+
+def test_a_machine_the_bmc_does_not_know_is_unknown(bmc: Bmc, redfish: Redfish) -> None:
+    seen = redfish.observe(bmc.system_url("gpu-99"))
+    assert isinstance(seen, Unknown)
+    assert "404" in seen.reason
+
+
+def test_the_whole_answer_is_read_into_the_machine() -> None:
+    with answering({"GET": (200, {}, system_with_reset_at("/reset"))}) as (url, _):
+        seen = Redfish().observe(url + "/redfish/v1/Systems/1")
+    assert seen == Machine(power="On", serial="SN1", boot_progress="OSRunning")
+
+
+def test_credentials_do_not_follow_a_redirect_to_another_host() -> None:
+    with answering({"GET": (200, {}, system_with_reset_at("/reset"))}) as (elsewhere, stolen):
+        away: Answers = {"GET": (307, {"Location": elsewhere + "/redfish/v1/Systems/1"}, b"")}
+        with answering(away) as (url, seen):
+            redfish = Redfish("admin", "secret")
+            machine = redfish.observe(url + "/redfish/v1/Systems/1")
+            outcome = redfish.reset(url + "/redfish/v1/Systems/1", "ForceRestart")
+    assert isinstance(machine, Unknown)
+    assert "credentials must not go" in machine.reason
+    assert isinstance(outcome, Refused)
+    assert len(seen) == 2
+    assert stolen == []
+
+
+@pytest.mark.parametrize("shape", ["{elsewhere}/reset", "//{authority}/reset"])
+def test_credentials_do_not_go_to_a_reset_target_on_another_host(shape: str) -> None:
+    with answering({"GET": (200, {}, b"{}"), "POST": (204, {}, b"")}) as (elsewhere, stolen):
+        target = shape.format(elsewhere=elsewhere, authority=elsewhere.removeprefix("http://"))
+        answers: Answers = {"GET": (200, {}, system_with_reset_at(target)), "POST": (204, {}, b"")}
+        with answering(answers) as (url, seen):
+            outcome = Redfish("admin", "secret").reset(url + "/redfish/v1/Systems/1", "ForceRestart")
+    assert isinstance(outcome, Refused)
+    assert [method for method, _, _ in seen] == ["GET"]
+    assert stolen == []
+
+
+def test_a_redirected_reset_is_refused_and_not_followed() -> None:
+    answers: Answers = {
+        "GET": (200, {}, system_with_reset_at("/reset")),
+        "POST": (307, {"Location": "/other"}, b""),
+    }
+    with answering(answers) as (url, seen):
+        outcome = Redfish("admin", "secret").reset(url + "/redfish/v1/Systems/1", "ForceRestart")
+    assert isinstance(outcome, Refused)
+    assert [(method, path) for method, path, _ in seen] == [
+        ("GET", "/redfish/v1/Systems/1"),
+        ("POST", "/reset"),
+    ]
+
+
+MEANINGS = {200: Sent, 202: Sent, 204: Sent, 400: Refused, 403: Refused, 429: Refused} | dict.fromkeys(
+    (408, 499, 500, 501, 503), Unknown
+)
+
+
+@pytest.mark.parametrize(("status", "kind"), MEANINGS.items())
+def test_every_answer_to_a_reset_has_its_meaning(status: int, kind: type) -> None:
+    answers: Answers = {"GET": (200, {}, system_with_reset_at("/reset")), "POST": (status, {}, b"")}
+    with answering(answers) as (url, seen):
+        outcome = Redfish().reset(url + "/redfish/v1/Systems/1", "ForceRestart")
+    assert isinstance(outcome, kind)
+    assert [method for method, _, _ in seen] == ["GET", "POST"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b'"On"', b"{}", b'{"PowerState": null}', b'{"PowerState": 1}', b"\xff\xfe"],
+)
+def test_an_answer_that_is_not_a_system_is_unknown_and_resets_nothing(body: bytes) -> None:
+    with answering({"GET": (200, {}, body)}) as (url, seen):
+        assert isinstance(Redfish().observe(url), Unknown)
+        assert isinstance(Redfish().reset(url, "ForceRestart"), Refused)
+    assert [method for method, _, _ in seen] == ["GET", "GET"]
+
+
+def test_a_bmc_that_redirects_in_circles_is_given_up() -> None:
+    with answering({"GET": (302, {"Location": "/again"}, b"")}) as (url, seen):
+        machine = Redfish().observe(url)
+    assert isinstance(machine, Unknown)
+    assert "circles" in machine.reason
+    assert len(seen) == 4
+
+
+def test_an_endless_answer_is_cut_off() -> None:
+    with answering({"GET": (200, {}, b" " * (2 << 20))}) as (url, _):
+        assert isinstance(Redfish().observe(url), Unknown)
+
+
+@pytest.mark.parametrize(
+    "system", ["", "gpu-01", "ftp://127.0.0.1/x", "http://", "http://admin:secret@127.0.0.1/x", "http://[::1"]
+)
+def test_an_address_that_cannot_be_used_is_said_and_not_tried(system: str) -> None:
+    seen, outcome = Redfish().observe(system), Redfish().reset(system, "ForceRestart")
+    assert isinstance(seen, Unknown)
+    assert isinstance(outcome, Refused)
+    assert "secret" not in seen.reason + outcome.reason
+
+
+def test_a_ca_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    missing, empty = tmp_path / "missing.pem", tmp_path / "empty.pem"
+    empty.write_text("not a certificate")
+    for path in (missing, empty):
+        seen = Redfish(ca_file=path).observe("https://127.0.0.1:1/redfish/v1/Systems/1")
+        outcome = Redfish(ca_file=path).reset("https://127.0.0.1:1/redfish/v1/Systems/1", "ForceRestart")
+        assert isinstance(seen, Unknown)
+        assert str(path) in seen.reason
+        assert isinstance(outcome, Refused)
+
+
+def test_a_bmc_is_trusted_by_its_ca_and_by_no_other(tmp_path: Path) -> None:
+    own, other = self_signed(tmp_path / "own.pem"), self_signed(tmp_path / "other.pem")
+    answers: Answers = {"GET": (200, {}, system_with_reset_at("/reset")), "POST": (204, {}, b"")}
+    with answering(answers, certificate=own) as (url, seen):
+        for stranger in (Redfish("admin", "secret"), Redfish("admin", "secret", ca_file=other)):
+            machine, outcome = stranger.observe(url), stranger.reset(url, "ForceRestart")
+            assert isinstance(machine, Unknown)
+            assert "certificate" in machine.reason
+            assert isinstance(outcome, Refused)
+        assert seen == []
+        assert Redfish("admin", "secret", ca_file=own).reset(url, "ForceRestart") == Sent()
+        assert [method for method, _, _ in seen] == ["GET", "POST"]
