@@ -60,6 +60,13 @@ class Event:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def decision_id_of(message: str) -> str:
+    """Return the Decision-Id among the trailers of a commit message, empty when there is none."""
+    last_paragraph = message.rstrip().rsplit("\n\n", 1)[-1]
+    found = re.findall(r"^Decision-Id:\s*(\S+)\s*$", last_paragraph, flags=re.MULTILINE)
+    return found[-1] if found else ""
+
+
 class AlreadyRecordedError(Exception):
     """A file of the event exists already and was not written by this event: somebody else decided first."""
 
@@ -148,7 +155,7 @@ def record_on(branch: IncidentBranch, event: Event, pace: Pace) -> str:
             return commit
         if lost < pace.tries:
             pace.wait(lost)
-    raise RecordUnavailableError(f"the incident branch moved {pace.tries} times while the event was written")
+    raise RecordUnavailableError(f"the incident branch did not stay still for any of {pace.tries} tries")
 
 
 def _append(branch: IncidentBranch, tip: str | None, event: Event) -> str | None:
