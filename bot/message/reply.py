@@ -1,0 +1,124 @@
+"""The milestones of an incident as replies in its thread. Pure.
+
+Each has a key that names the moment; what was posted is known by key, so none comes twice, whatever crashed.
+The root is edited and notifies nobody; a reply notifies those who follow the thread, so it is kept for news.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bot.incident import Incident, State
+from bot.message import words
+from bot.message.blocks import Message, escape, section, when
+from bot.message.root import sentence
+from bot.message.state import REASON, decided, ended
+from reconciler.repair import steps
+from reconciler.repair.record import Approver, RepairStatus, StepEntry, StepState, digest
+
+ACCOUNT: Final = re.compile(r"[UW][A-Z0-9]{2,20}")
+"""A Slack account's id; nothing else is ever put into a mention."""
+
+TOLD: Final = (steps.CORDON, steps.DRAIN, steps.RESET, steps.RETURN, steps.VERIFY)
+"""Steps whose completion is news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One milestone. `key` is unique within the incident."""
+
+    key: str
+    message: Message
+
+
+def replies(incident: Incident) -> tuple[Reply, ...]:
+    """Return every milestone that the incident has passed, in order, as far as it is known now."""
+    lines = [*_offers(incident), *_decisions(incident), *_progress(incident), *_ends(incident)]
+    return tuple(Reply(key, Message(_spoken(line), (section(line),))) for key, line in lines)
+
+
+def _offers(incident: Incident) -> Iterator[tuple[str, str]]:
+    if incident.worsened and not incident.state.may_repair:
+        text = escape(sentence(incident), REASON)
+        yield (
+            f"worse-{incident.evidence_digest}",
+            f"*Worse findings have arrived.* {text} See the first message.",
+        )
+    if incident.state is State.LAPSED and incident.offer is not None:
+        at = incident.offer.expires_at
+        yield f"lapsed-{int(at.timestamp())}", f"*Nobody decided* by {when(at)}, so the offer lapsed."
+
+
+def _decisions(incident: Incident) -> Iterator[tuple[str, str]]:
+    decision = incident.decision
+    if decision is None or incident.state in (State.DECIDING, State.OPEN):
+        return
+    number = incident.attempt
+    if not decision.approves:
+        yield (
+            f"declined-{int(decision.at.timestamp())}",
+            f"{decided(decision)}: {escape(decision.reason, REASON)}",
+        )
+        return
+    what = words.ACTIONS[incident.offer.plan.action] if incident.offer else "the repair"
+    lapses = when(decision.expires_at)
+    yield (
+        f"approved-{number}",
+        f"{decided(decision)}: {what} of `{incident.node}`. "
+        f"Recorded as `{incident.path}/repair-{number}.yaml`; it must start before {lapses}.",
+    )
+
+
+def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
+    progress = incident.progress
+    if progress is None or not incident.state.may_repair:
+        return
+    for entry in progress.steps:
+        if entry.name in TOLD and entry.state is StepState.DONE:
+            yield f"{entry.name}-{incident.attempt}", _step(entry)
+    if is_blocked(progress):
+        note = escape(progress.message, REASON)
+        yield f"blocked-{incident.attempt}-{digest(progress.message)}", f"*The drain is blocked.* {note}"
+
+
+def is_blocked(progress: RepairStatus) -> bool:
+    """Whether the repair waits for something that a person can clear away: a budget, a pod that stays."""
+    return (
+        progress.step == steps.DRAIN and not progress.phase.final and "blocked" in progress.message.casefold()
+    )
+
+
+def _step(entry: StepEntry) -> str:
+    note = f": {escape(entry.message, REASON)}" if entry.message else ""
+    at = f" at {when(entry.finished_at)}" if entry.finished_at else ""
+    return f"*{words.DONE[entry.name].capitalize()}*{at}{note}"
+
+
+def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
+    for outcome in incident.outcomes:
+        person = _mention(incident.decision.person) if incident.decision else ""
+        owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
+        yield f"outcome-{outcome.attempt}", f"{person}{ended(outcome)}{owner}"
+    ending = incident.ending
+    if ending is not None:
+        took = words.span(ending.at - incident.opened_at)
+        yield "closed", f"*Closed* at {when(ending.at)}, {took} after it opened. {_WHY[ending.why]}"
+
+
+_WHY: Final = {
+    "repaired": "The repair succeeded.",
+    "cleared": "The findings cleared and stayed away; nothing was done to the node.",
+    "node-gone": "The node is not in the cluster any more.",
+    "recorded": "It was closed in Git.",
+}
+
+
+def _mention(person: Approver) -> str:
+    account = person.slack or ""
+    return f"<@{account}> " if ACCOUNT.fullmatch(account) else ""
+
+
+def _spoken(line: str) -> str:
+    """Return a line for notifications and screen readers: without the marks of our own styling."""
+    return line.replace("*", "").replace("`", "")
