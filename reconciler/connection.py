@@ -20,6 +20,9 @@ from reconciler.settings import SettingsError
 
 Object = dict[str, Any]
 
+REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
+"""Path of our own resource."""
+
 POOL_SIZE = 16
 """Sockets kept open; as many threads can ask at once without waiting for a new handshake."""
 

@@ -11,16 +11,13 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler import observed
-from reconciler.connection import Answer, Connection, Object, UnavailableError, refused
-from reconciler.observed import Budget, Node, Pod
+from reconciler.connection import REPAIRS, Answer, Connection, Object, UnavailableError, refused
+from reconciler.observed import Budget, Lease, Node, Pod
 
-__all__ = ["Identity", "Lease", "Observer", "UnavailableError"]
+__all__ = ["Identity", "Observer", "UnavailableError"]
 
 PAGE = 500
 """Objects a page of a long list; the server's own default for chunked clients."""
-
-REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
-"""Path of the repairs."""
 
 NODE_EXTRA = "authentication.kubernetes.io/node-name"
 """Names the node of a token that is bound to a pod (Kubernetes 1.32 and later)."""
@@ -33,15 +30,6 @@ class Identity:
     username: str
     node: str | None
     audiences: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A lease; `holder` is empty when nobody holds it."""
-
-    holder: str
-    renewed_at: datetime | None
-    resource_version: str
 
 
 class Observer:
@@ -91,15 +79,7 @@ class Observer:
     def lease(self, namespace: str, name: str) -> Lease | None:
         """Return the lease, None when there is none of that name."""
         raw = self._get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
-        if raw is None:
-            return None
-        spec = raw.get("spec") or {}
-        renewed = spec.get("renewTime")
-        return Lease(
-            holder=spec.get("holderIdentity") or "",
-            renewed_at=datetime.fromisoformat(renewed) if renewed else None,
-            resource_version=raw["metadata"]["resourceVersion"],
-        )
+        return None if raw is None else observed.lease(raw)
 
     def review_token(self, token: str, audience: str) -> Identity | None:
         """Return whose token it is, None when the server does not accept it for `audience`."""

@@ -1,10 +1,11 @@
-"""What Kubernetes says, as values: nodes, pods and disruption budgets, with only the fields we use.
+"""What Kubernetes says, as values: nodes, pods, budgets and leases, with only the fields we use.
 
 Pure: raw JSON objects in, frozen values out. `observe` fetches, everything above decides on these.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -18,16 +19,20 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint as written on a node."""
+    """A taint as written on a node; `time_added` is set by the control plane, empty where it is not."""
 
     key: str
     value: str
     effect: str
+    time_added: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node. `boot_id` is what its kubelet reported; `gpus` counts capacity, not what is free."""
+    """A node. `boot_id` is what its kubelet reported; `gpus` counts capacity, not what is free.
+
+    `cordoned_by` is the field manager that last changed `unschedulable`, empty where nobody is named.
+    """
 
     name: str
     uid: str
@@ -39,6 +44,7 @@ class Node:
     annotations: Mapping[str, str]
     gpus: int
     resource_version: str
+    cordoned_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,15 @@ class Budget:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease; `holder` is empty when nobody holds it. `renewed_at` is by the holder's own clock."""
+
+    holder: str
+    renewed_at: datetime | None
+    resource_version: str
+
+
 def node(raw: Object) -> Node:
     """Return the node in `raw`."""
     meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
@@ -95,11 +110,12 @@ def node(raw: Object) -> Node:
         boot_id=(status.get("nodeInfo") or {}).get("bootID", ""),
         ready=conditions.get("Ready") == "True",
         unschedulable=bool(spec.get("unschedulable")),
-        taints=tuple(Taint(t["key"], t.get("value") or "", t["effect"]) for t in spec.get("taints") or ()),
+        taints=tuple(_taint(each) for each in spec.get("taints") or ()),
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
         gpus=int((status.get("capacity") or {}).get(GPU_RESOURCE, 0)),
         resource_version=meta["resourceVersion"],
+        cordoned_by=_manager_of(meta, "f:spec", "f:unschedulable"),
     )
 
 
@@ -132,6 +148,32 @@ def budget(raw: Object) -> Budget:
         selector=spec.get("selector") or {},
         disruptions_allowed=int(status.get("disruptionsAllowed") or 0),
     )
+
+
+def lease(raw: Object) -> Lease:
+    """Return the lease in `raw`."""
+    spec = raw.get("spec") or {}
+    renewed = spec.get("renewTime")
+    return Lease(
+        holder=spec.get("holderIdentity") or "",
+        renewed_at=datetime.fromisoformat(renewed) if renewed else None,
+        resource_version=raw["metadata"]["resourceVersion"],
+    )
+
+
+def _taint(raw: Object) -> Taint:
+    return Taint(raw["key"], raw.get("value") or "", raw["effect"], raw.get("timeAdded") or "")
+
+
+def _manager_of(meta: Object, *field: str) -> str:
+    """Return who owns a field by `managedFields`; `fieldsV1` nests one level for each part of its path."""
+    for entry in meta.get("managedFields") or ():
+        inner: Any = entry.get("fieldsV1") or {}
+        for part in field:
+            inner = inner.get(part) if isinstance(inner, dict) else None
+        if inner is not None:
+            return str(entry.get("manager") or "")
+    return ""
 
 
 def _expression_matches(expression: Object, labels: Mapping[str, str]) -> bool:
