@@ -155,7 +155,7 @@ def _out_of_date(click: Click, incident: Incident, now: datetime) -> Denied | No
     decision = incident.decision
     if incident.state is State.CLOSED:
         return Denied(Denial.CLOSED)
-    if incident.state is not State.OPEN and decision is not None:
+    if incident.state not in (State.OPEN, State.LAPSED) and decision is not None:
         return Denied(Denial.ALREADY_DECIDED, decision.person.name, decision.at)
     if incident.state is State.LAPSED:
         return Denied(Denial.LAPSED, at=incident.offer.expires_at if incident.offer else None)

@@ -41,10 +41,7 @@ def replies(incident: Incident) -> tuple[Reply, ...]:
 def _offers(incident: Incident) -> Iterator[tuple[str, str]]:
     if incident.worsened and not incident.state.may_repair:
         text = escape(sentence(incident), REASON)
-        yield (
-            f"worse-{incident.evidence_digest}",
-            f"*Worse findings have arrived.* {text} See the first message.",
-        )
+        yield f"worse-{incident.evidence_digest}", f"*Worse findings have arrived.* {text}"
     if incident.state is State.LAPSED and incident.offer is not None:
         at = incident.offer.expires_at
         yield f"lapsed-{int(at.timestamp())}", f"*Nobody decided* by {when(at)}, so the offer lapsed."
@@ -52,22 +49,18 @@ def _offers(incident: Incident) -> Iterator[tuple[str, str]]:
 
 def _decisions(incident: Incident) -> Iterator[tuple[str, str]]:
     decision = incident.decision
-    if decision is None or incident.state in (State.DECIDING, State.OPEN):
+    if decision is None or incident.state is State.DECIDING:
         return
-    number = incident.attempt
+    number = decision.attempt
     if not decision.approves:
-        yield (
-            f"declined-{int(decision.at.timestamp())}",
-            f"{decided(decision)}: {escape(decision.reason, REASON)}",
-        )
+        reason = escape(decision.reason, REASON)
+        yield f"declined-{int(decision.at.timestamp())}", f"{decided(decision)}: {reason}"
         return
     what = words.ACTIONS[incident.offer.plan.action] if incident.offer else "the repair"
     lapses = when(decision.expires_at)
-    yield (
-        f"approved-{number}",
-        f"{decided(decision)}: {what} of `{incident.node}`. "
-        f"Recorded as `{incident.path}/repair-{number}.yaml`; it must start before {lapses}.",
-    )
+    record = f"`{incident.path}/repair-{number}.yaml`"
+    text = f"{decided(decision)}: {what} of `{incident.node}`. Recorded as {record}; it lapses at {lapses}."
+    yield f"approved-{number}", text
 
 
 def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
@@ -84,9 +77,8 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
 
 def is_blocked(progress: RepairStatus) -> bool:
     """Whether the repair waits for something that a person can clear away: a budget, a pod that stays."""
-    return (
-        progress.step == steps.DRAIN and not progress.phase.final and "blocked" in progress.message.casefold()
-    )
+    draining = progress.step == steps.DRAIN and not progress.phase.final
+    return draining and "blocked" in progress.message.casefold()
 
 
 def _step(entry: StepEntry) -> str:
