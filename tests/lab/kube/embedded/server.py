@@ -1,0 +1,70 @@
+"""The embedded server in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from tests.lab.kube.embedded.controllers import begin
+from tests.lab.kube.embedded.http import application
+from tests.lab.kube.embedded.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+PATIENCE_SECONDS = 10.0
+"""For the server's own thread to start or stop serving."""
+
+
+class EmbeddedServer:
+    """Serves on one port of 127.0.0.1; the data stays while it does not serve."""
+
+    def __init__(self) -> None:
+        self.admin_token = secrets.token_urlsafe(24)
+        self.state = State(self.admin_token)
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._runner: web.AppRunner | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name="embedded-kube", daemon=True)
+        self._thread.start()
+        self._loop.call_soon_threadsafe(begin, self.state)
+
+    def serve(self) -> None:
+        """Listen on the port of before, or on a free one the first time."""
+        self._run(self._serve())
+
+    def pause(self) -> None:
+        """Close the socket and every connection; nothing is lost."""
+        self._run(self._pause())
+
+    def close(self) -> None:
+        """Stop for good."""
+        self.pause()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE_SECONDS)
+        self._loop.close()
+
+    def compact(self) -> None:
+        """Forget the history: older revisions are answered with 410."""
+        self._loop.call_soon_threadsafe(self.state.store.compact)
+        self._run(asyncio.sleep(0))
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
+
+    async def _serve(self) -> None:
+        self._runner = web.AppRunner(application(self.state), access_log=None, shutdown_timeout=0.1,
+                                     handler_cancellation=True)  # fmt: skip
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def _pause(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
