@@ -1,0 +1,288 @@
+"""Simulated kubelets: what a node's own agent of Kubernetes does to the API, for all nodes in one thread.
+
+One pass lists all pods once, whatever the number of nodes. Kept from the real kubelet: registration with the
+not-ready taint taken off again, a Lease renewed every few seconds, status written when it changes, pods run
+when bound, and a pod that is being deleted gone only once its node confirms it. A node without power does
+none of these, and Kubernetes goes on showing what it last said. As for a DaemonSet's controller, which the
+lab does not run, each node makes its own agent pod.
+"""
+
+import contextlib
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+from weakref import WeakKeyDictionary
+
+import httpx
+
+from checks.report import AUDIENCE
+from tests.lab.pods import AGENT, NAMESPACE, agent_daemonset, agent_pod, ensure_namespace, running
+
+log = logging.getLogger(__name__)
+
+PASS_SECONDS = 0.5
+HEARTBEAT_SECONDS = 2.0
+TERMINATE_SECONDS = 0.8
+"""How long a pod takes to stop: SIGTERM, flush, gone."""
+TOKEN_SECONDS = 3600
+LEASE_SECONDS = 40
+"""A kubelet's own nodeLeaseDurationSeconds."""
+NOT_READY = "node.kubernetes.io/not-ready"
+MERGE = "application/merge-patch+json"
+UNREACHABLE = (OSError, http.client.HTTPException, httpx.HTTPError)
+
+Object = dict[str, Any]
+
+
+class KubeApi(Protocol):
+    """What the lab's Kubernetes offers to its nodes, with an administrator's rights."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = "application/json",
+        params: Mapping[str, str] | None = None,
+    ) -> tuple[int, Object]: ...
+
+    def token(
+        self,
+        namespace: str,
+        account: str,
+        audiences: tuple[str, ...] = (),
+        pod: tuple[str, str] | None = None,
+        seconds: int = 3600,
+    ) -> str: ...
+
+
+@dataclass(slots=True)
+class Hardware:
+    """What a kubelet finds on its node when it starts."""
+
+    gpus: int
+    boot_id: str
+
+
+class Kubelet:
+    """The kubelet of one node. `start` and `stop` are the node's power; passes do all the work."""
+
+    def __init__(self, kube: KubeApi, name: str, labels: Mapping[str, str], token_file: Path) -> None:
+        self.kube = kube
+        self.name = name
+        self.labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
+        self.token_file = token_file
+        self.hardware = Hardware(gpus=0, boot_id="")
+        self.up = False
+        self.agent_uid = ""
+        self._told: tuple[int, str] | None = None
+        self._renew_at = 0.0
+        self._token_at = 0.0
+        self._terminating: dict[str, float] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether Kubernetes has been told of this boot and the agent has a token."""
+        return self.up and self._told == (self.hardware.gpus, self.hardware.boot_id) and self._token_at > 0.0
+
+    def start(self, hardware: Hardware) -> None:
+        self.hardware = hardware
+        self._renew_at = 0.0
+        self.up = True
+
+    def stop(self) -> None:
+        self.up = False
+        self._told = None
+
+    def step(self, pods: list[Object], now: float) -> None:
+        """Do what is due: tell the status, renew the Lease, run pods and confirm those that have ended."""
+        told = (self.hardware.gpus, self.hardware.boot_id)
+        if self._told != told:
+            self._register()
+            self._report_status()
+            self._told = told
+        if now >= self._renew_at:
+            self._renew_lease()
+            self._renew_at = now + HEARTBEAT_SECONDS
+        self._keep_agent(pods, now)
+        for pod in pods:
+            self._sync(pod, now)
+        alive = {pod["metadata"]["uid"] for pod in pods}
+        self._terminating = {uid: at for uid, at in self._terminating.items() if uid in alive}
+
+    def _register(self) -> None:
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": self.labels}}
+        status, _ = self.kube.request("POST", "/api/v1/nodes", body)
+        if status == 409:
+            self.kube.request("PATCH", self._path, {"metadata": {"labels": self.labels}}, MERGE)
+
+    def _report_status(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reasons = {
+            "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
+            "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
+            "PIDPressure": ("False", "KubeletHasSufficientPID"),
+            "Ready": ("True", "KubeletReady"),
+        }
+        conditions = [
+            {"type": each, "status": status, "reason": reason, "message": "kubelet is posting its status",
+             "lastHeartbeatTime": now, "lastTransitionTime": now}
+            for each, (status, reason) in reasons.items()
+        ]  # fmt: skip
+        room = {"cpu": "192", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(self.hardware.gpus)}
+        info = {
+            "machineID": self.name, "systemUUID": self.name, "bootID": self.hardware.boot_id,
+            "kernelVersion": "6.8.0-60-generic", "osImage": "Ubuntu 24.04.3 LTS",
+            "containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.37.2",
+            "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": "amd64",
+        }  # fmt: skip
+        body = {"status": {"capacity": room, "allocatable": room, "conditions": conditions, "nodeInfo": info}}
+        status, answer = self.kube.request("PATCH", f"{self._path}/status", body, MERGE)
+        if status == 200:
+            self._untaint(answer)
+        else:
+            raise OSError(f"status of node {self.name} was refused with {status}: {answer.get('message')}")
+
+    def _untaint(self, node: Object) -> None:
+        """Take only the not-ready taint off; written with the version read, so a rival's mark stays."""
+        for _ in range(5):
+            taints = node["spec"].get("taints") or []
+            kept = [taint for taint in taints if taint["key"] != NOT_READY]
+            if len(kept) == len(taints):
+                return
+            version = node["metadata"]["resourceVersion"]
+            body = {"metadata": {"resourceVersion": version}, "spec": {"taints": kept or None}}
+            if self.kube.request("PATCH", self._path, body, MERGE)[0] == 200:
+                return
+            node = self.kube.request("GET", self._path)[1]
+
+    def _renew_lease(self) -> None:
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        renewed = {"renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+        status, _ = self.kube.request("PATCH", f"{leases}/{self.name}", {"spec": renewed}, MERGE)
+        if status == 404:
+            spec = {"holderIdentity": self.name, "leaseDurationSeconds": LEASE_SECONDS, **renewed}
+            kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+            lease = {**kind, "metadata": {"name": self.name}, "spec": spec}
+            if self.kube.request("POST", leases, lease)[0] == 404:
+                ensure_namespace(self.kube, "kube-node-lease")
+                self._renew_at = 0.0
+
+    def _keep_agent(self, pods: list[Object], now: float) -> None:
+        """Have an agent pod, and a token bound to it on the node's disk before the old one ends."""
+        name = f"{AGENT}-{self.name}"
+        alive = {pod["metadata"]["uid"] for pod in pods if pod["metadata"]["name"] == name}
+        if self.agent_uid not in alive:
+            self.agent_uid = next(iter(alive), "") or self._make_agent_pod(name)
+            self._token_at = 0.0
+        if now >= self._token_at:
+            pod = (name, self.agent_uid)
+            token = self.kube.token(NAMESPACE, AGENT, audiences=(AUDIENCE,), pod=pod, seconds=TOKEN_SECONDS)
+            fresh = self.token_file.with_suffix(".new")
+            fresh.write_text(token)
+            fresh.chmod(0o600)
+            fresh.replace(self.token_file)
+            self._token_at = now + 0.8 * TOKEN_SECONDS
+
+    def _make_agent_pod(self, name: str) -> str:
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        owner = agent_daemonset(self.kube)
+        status, answer = self.kube.request("POST", pods, agent_pod(name, self.name, owner))
+        if status == 409:
+            status, answer = self.kube.request("GET", f"{pods}/{name}")
+        if status not in (200, 201):
+            raise OSError(f"agent pod {name} was refused with {status}: {answer.get('message')}")
+        return str(answer["metadata"]["uid"])
+
+    def _sync(self, pod: Object, now: float) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        if meta.get("deletionTimestamp"):
+            if now - self._terminating.setdefault(meta["uid"], now) >= TERMINATE_SECONDS:
+                options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
+                kind = {"apiVersion": "v1", "kind": "DeleteOptions"}
+                self.kube.request("DELETE", path, {**kind, **options})
+        elif (pod.get("status") or {}).get("phase", "Pending") == "Pending":
+            self.kube.request("PATCH", f"{path}/status", {"status": running(pod)}, MERGE)
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/nodes/{self.name}"
+
+
+class Kubelets:
+    """The thread that steps all kubelets of one Kubernetes. It ends with the last of them."""
+
+    _of: ClassVar[WeakKeyDictionary[Any, "Kubelets"]] = WeakKeyDictionary()
+    _of_lock = threading.Lock()
+
+    def __init__(self, kube: KubeApi) -> None:
+        self._kube = kube
+        self._members: list[Kubelet] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._complaint = ""
+
+    @classmethod
+    def of(cls, kube: KubeApi) -> "Kubelets":
+        """Return the one that serves `kube`."""
+        with cls._of_lock:
+            return cls._of.setdefault(kube, cls(kube))
+
+    def add(self, kubelet: Kubelet) -> None:
+        with self._lock:
+            self._members.append(kubelet)
+            if self._thread is None:
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
+                self._thread.start()
+
+    def remove(self, kubelet: Kubelet) -> None:
+        with self._lock:
+            with contextlib.suppress(ValueError):
+                self._members.remove(kubelet)
+            thread = None if self._members else self._thread
+            if thread is not None:
+                self._thread = None
+                self._stop.set()
+        if thread is not None:
+            thread.join(timeout=15)
+
+    def _run(self) -> None:
+        while not self._stop.wait(PASS_SECONDS):
+            try:
+                self._pass()
+                self._complain("")
+            except UNREACHABLE as error:
+                self._complain(str(error) or type(error).__name__)
+
+    def _pass(self) -> None:
+        with self._lock:
+            members = [each for each in self._members if each.up]
+        if not members:
+            return
+        status, listed = self._kube.request("GET", "/api/v1/pods", params={"resourceVersion": "0"})
+        if status != 200:
+            raise OSError(f"pods cannot be listed: {status} {listed.get('message')}")
+        by_node: dict[str, list[Object]] = {}
+        for pod in listed["items"]:
+            by_node.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
+        for kubelet in members:
+            if self._stop.is_set():
+                return
+            if kubelet.up:
+                kubelet.step(by_node.get(kubelet.name, []), time.monotonic())
+
+    def _complain(self, complaint: str) -> None:
+        if complaint != self._complaint:
+            log.warning("kubelets lost the API server: %s", complaint) if complaint else log.info(
+                "API server is back"
+            )
+            self._complaint = complaint
