@@ -7,8 +7,6 @@ none of these, and Kubernetes goes on showing what it last said. As for a Daemon
 lab does not run, each node makes its own agent pod.
 """
 
-import contextlib
-import http.client
 import logging
 import threading
 import time
@@ -16,13 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import httpx
 
 from checks.report import AUDIENCE
 from tests.lab.pods import AGENT, NAMESPACE, agent_daemonset, agent_pod, ensure_namespace, running
+
+if TYPE_CHECKING:
+    from tests.lab.kube.kube import Kube
 
 log = logging.getLogger(__name__)
 
@@ -35,31 +35,10 @@ LEASE_SECONDS = 40
 """A kubelet's own nodeLeaseDurationSeconds."""
 NOT_READY = "node.kubernetes.io/not-ready"
 MERGE = "application/merge-patch+json"
-UNREACHABLE = (OSError, http.client.HTTPException, httpx.HTTPError)
+UNREACHABLE = (OSError, LookupError, ValueError, httpx.HTTPError)
+"""What `Kube` raises when the API server is away or refuses."""
 
 Object = dict[str, Any]
-
-
-class KubeApi(Protocol):
-    """What the lab's Kubernetes offers to its nodes, with an administrator's rights."""
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: Object | None = None,
-        content_type: str = "application/json",
-        params: Mapping[str, str] | None = None,
-    ) -> tuple[int, Object]: ...
-
-    def token(
-        self,
-        namespace: str,
-        account: str,
-        audiences: tuple[str, ...] = (),
-        pod: tuple[str, str] | None = None,
-        seconds: int = 3600,
-    ) -> str: ...
 
 
 @dataclass(slots=True)
@@ -73,7 +52,7 @@ class Hardware:
 class Kubelet:
     """The kubelet of one node. `start` and `stop` are the node's power; passes do all the work."""
 
-    def __init__(self, kube: KubeApi, name: str, labels: Mapping[str, str], token_file: Path) -> None:
+    def __init__(self, kube: "Kube", name: str, labels: Mapping[str, str], token_file: Path) -> None:
         self.kube = kube
         self.name = name
         self.labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
@@ -219,41 +198,39 @@ class Kubelet:
 class Kubelets:
     """The thread that steps all kubelets of one Kubernetes. It ends with the last of them."""
 
-    _of: ClassVar[WeakKeyDictionary[Any, "Kubelets"]] = WeakKeyDictionary()
-    _of_lock = threading.Lock()
+    _serving: ClassVar[dict["Kube", "Kubelets"]] = {}
+    _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self, kube: KubeApi) -> None:
+    def __init__(self, kube: "Kube") -> None:
         self._kube = kube
         self._members: list[Kubelet] = []
-        self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
         self._complaint = ""
 
     @classmethod
-    def of(cls, kube: KubeApi) -> "Kubelets":
-        """Return the one that serves `kube`."""
-        with cls._of_lock:
-            return cls._of.setdefault(kube, cls(kube))
+    def join(cls, kubelet: Kubelet) -> None:
+        """Step `kubelet` from now on."""
+        with cls._lock:
+            own = cls._serving.get(kubelet.kube)
+            if own is None:
+                own = cls._serving[kubelet.kube] = cls(kubelet.kube)
+                own._thread.start()
+            own._members.append(kubelet)
 
-    def add(self, kubelet: Kubelet) -> None:
-        with self._lock:
-            self._members.append(kubelet)
-            if self._thread is None:
-                self._stop.clear()
-                self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
-                self._thread.start()
-
-    def remove(self, kubelet: Kubelet) -> None:
-        with self._lock:
-            with contextlib.suppress(ValueError):
-                self._members.remove(kubelet)
-            thread = None if self._members else self._thread
-            if thread is not None:
-                self._thread = None
-                self._stop.set()
-        if thread is not None:
-            thread.join(timeout=15)
+    @classmethod
+    def leave(cls, kubelet: Kubelet) -> None:
+        """Step it no more; the last to leave waits for the pass that may be going on."""
+        with cls._lock:
+            own = cls._serving.get(kubelet.kube)
+            if own is None or kubelet not in own._members:
+                return
+            own._members.remove(kubelet)
+            if own._members:
+                return
+            del cls._serving[kubelet.kube]
+        own._stop.set()
+        own._thread.join(timeout=15)
 
     def _run(self) -> None:
         while not self._stop.wait(PASS_SECONDS):

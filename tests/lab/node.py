@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.lab.kubelet import Hardware, KubeApi, Kubelet, Kubelets
+from tests.lab.kube.kube import Kube
+from tests.lab.kubelet import Hardware, Kubelet, Kubelets
 from tests.lab.noderoot import NodeRoot
 from tests.lab.program import Program
 
@@ -29,7 +30,7 @@ class Node:
     """
 
     def __init__(
-        self, name: str, kube: KubeApi, workdir: Path, bot_url: str, index: int, *, gpus: int = 8,
+        self, name: str, kube: Kube, workdir: Path, bot_url: str, index: int, *, gpus: int = 8,
         pool: str = "h100", boot_seconds: float = 3.0, agent_settings: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
@@ -50,9 +51,9 @@ class Node:
         self.agent = Program(
             "checks", self._environment(bot_url, agent_settings or {}), self.directory / "agent.log"
         )
-        self._kubelets = Kubelets.of(kube)
         self._last_fault = ""
         self._lock = threading.Lock()
+        self._powered = False
         self._power_lost = threading.Event()
         self._ready = threading.Event()
 
@@ -71,13 +72,13 @@ class Node:
 
     def start(self) -> None:
         """Switch on, already booted; returns before Kubernetes knows (`wait_ready`)."""
-        self._kubelets.add(self.kubelet)
+        Kubelets.join(self.kubelet)
         self._power_on(boot_seconds=0.0)
 
     def stop(self) -> None:
         """End everything of this node; its object stays in Kubernetes."""
         self._power_off()
-        self._kubelets.remove(self.kubelet)
+        Kubelets.leave(self.kubelet)
 
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
         """Return once `ready`; raises with the agent's last words when it is not."""
@@ -117,6 +118,7 @@ class Node:
 
     def _power_off(self) -> None:
         with self._lock:
+            self._powered = False
             self._power_lost.set()
             self._ready.clear()
             self.kubelet.stop()
@@ -124,7 +126,9 @@ class Node:
 
     def _power_on(self, boot_seconds: float) -> None:
         with self._lock:
-            self._power_lost.set()
+            if self._powered:
+                return
+            self._powered = True
             self._power_lost = lost = threading.Event()
         boot = threading.Thread(
             target=self._boot, args=(lost, boot_seconds), name=f"boot-{self.name}", daemon=True

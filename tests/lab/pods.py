@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.lab.kubelet import KubeApi
+    from tests.lab.kube.kube import Kube
 
 NAMESPACE = "clusterwright"
 AGENT = "clusterwright-agent"
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 def run_job(
-    kube: "KubeApi", node: str, name: str, *, gpus: int = 8, namespace: str = "training",
+    kube: "Kube", node: str, name: str, *, gpus: int = 8, namespace: str = "training",
     labels: dict[str, str] | None = None, empty_dir: bool = False,
 ) -> str:  # fmt: skip
     """Bind a pod of a Job to `node`, for its kubelet to run; returns the pod's name."""
@@ -45,19 +45,19 @@ def run_job(
     return pod
 
 
-def run_bare(kube: "KubeApi", node: str, name: str, *, gpus: int = 0, namespace: str = "training") -> str:
+def run_bare(kube: "Kube", node: str, name: str, *, gpus: int = 0, namespace: str = "training") -> str:
     """Bind a pod that no controller would bring back; returns its name."""
     ensure_namespace(kube, namespace)
     _bind(kube, namespace, {"name": name, "labels": {"app": name}}, node, _spec(gpus, empty_dir=False))
     return name
 
 
-def ensure_namespace(kube: "KubeApi", name: str) -> None:
+def ensure_namespace(kube: "Kube", name: str) -> None:
     """Have a namespace; 409 says that it is there."""
     kube.request("POST", "/api/v1/namespaces", _named("v1", "Namespace", name))
 
 
-def agent_daemonset(kube: "KubeApi") -> Object:
+def agent_daemonset(kube: "Kube") -> Object:
     """Return a reference to the agent's DaemonSet; makes it and its account when no manifest did."""
     kind = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
     daemonsets = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
@@ -123,12 +123,12 @@ def _spec(gpus: int, *, empty_dir: bool) -> Object:
     return {**spec, "volumes": [{"name": "scratch", "emptyDir": {}}]} if empty_dir else spec
 
 
-def _existing(kube: "KubeApi", collection: str, name: str) -> Object | None:
+def _existing(kube: "Kube", collection: str, name: str) -> Object | None:
     status, answer = kube.request("GET", f"{collection}/{name}")
     return answer if status == 200 else None
 
 
-def _made(kube: "KubeApi", collection: str, body: Object) -> Object:
+def _made(kube: "Kube", collection: str, body: Object) -> Object:
     status, answer = kube.request("POST", collection, body)
     if status == 409:
         status, answer = kube.request("GET", f"{collection}/{body['metadata']['name']}")
@@ -137,7 +137,7 @@ def _made(kube: "KubeApi", collection: str, body: Object) -> Object:
     return answer
 
 
-def _bind(kube: "KubeApi", namespace: str, meta: Object, node: str, spec: Object) -> None:
+def _bind(kube: "Kube", namespace: str, meta: Object, node: str, spec: Object) -> None:
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**spec, "nodeName": node}}
     until = time.monotonic() + ACCOUNT_SECONDS
     while True:
