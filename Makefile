@@ -5,7 +5,7 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3 python; d
 	$$each -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$each; break; }; done)
 RUN := .venv/bin/python
-SHELL_FILES := .ci/run
+SHELL_FILES = .ci/run $(shell git ls-files "*.sh")
 export PYTHONDONTWRITEBYTECODE ?= 1
 
 .DEFAULT_GOAL := help

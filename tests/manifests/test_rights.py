@@ -1,0 +1,139 @@
+"""What each program may do and what it may not, by the API server's own word.
+
+Invariant: of every verb on every resource that matters, in each namespace, exactly the listed are allowed.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.kube.kube import Kube
+
+NAMESPACES = ("clusterwright", "kube-node-lease", "default")
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+CLUSTER_WIDE = (
+    "nodes",
+    "nodes/status",
+    "nodes/proxy",
+    "namespaces",
+    "persistentvolumes",
+    "repairs.clusterwright.dev",
+    "repairs.clusterwright.dev/status",
+    "customresourcedefinitions.apiextensions.k8s.io=repairs.clusterwright.dev",
+    "customresourcedefinitions.apiextensions.k8s.io=other.example.com",
+    "tokenreviews.authentication.k8s.io",
+    "subjectaccessreviews.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "certificatesigningrequests.certificates.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+NAMESPACED = (
+    "pods",
+    "pods/eviction",
+    "pods/exec",
+    "pods/attach",
+    "pods/portforward",
+    "pods/log",
+    "pods/status",
+    "pods/ephemeralcontainers",
+    "secrets",
+    "configmaps",
+    "serviceaccounts",
+    "serviceaccounts/token",
+    "events",
+    "services",
+    "deployments.apps",
+    "daemonsets.apps",
+    "jobs.batch",
+    "roles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "leases.coordination.k8s.io",
+    "poddisruptionbudgets.policy",
+    "networkpolicies.networking.k8s.io",
+)
+BEYOND_ACCESS = (
+    ("impersonate", "users"),
+    ("impersonate", "groups"),
+    ("impersonate", "serviceaccounts"),
+    ("escalate", "clusterroles.rbac.authorization.k8s.io"),
+    ("bind", "clusterroles.rbac.authorization.k8s.io"),
+)
+"""Verbs with which an account can make itself more than it is."""
+
+Right = tuple[str, str, str]
+"""Verb, `resource[.group][/subresource][=name]`, namespace (empty: none)."""
+
+
+def rights(verbs: str, resource: str, *namespaces: str) -> set[Right]:
+    return {(verb, resource, namespace) for verb in verbs.split() for namespace in namespaces or ("",)}
+
+
+ALLOWED: dict[str, set[Right]] = {
+    "agent": set(),
+    "bot": {
+        *rights("create", "tokenreviews.authentication.k8s.io"),
+        *rights("get list watch", "nodes"),
+        *rights("get list watch", "pods", *NAMESPACES),
+        *rights("get list watch", "poddisruptionbudgets.policy", *NAMESPACES),
+        *rights("get list watch", "repairs.clusterwright.dev"),
+    },
+    "reconciler": {
+        *rights("get list patch", "nodes"),
+        *rights("get list", "pods", *NAMESPACES),
+        *rights("create", "pods/eviction", *NAMESPACES),
+        *rights("get list", "poddisruptionbudgets.policy", *NAMESPACES),
+        *rights("get list create", "repairs.clusterwright.dev"),
+        *rights("patch", "repairs.clusterwright.dev/status"),
+        *rights(
+            "get create patch", "customresourcedefinitions.apiextensions.k8s.io=repairs.clusterwright.dev"
+        ),
+        *rights("get create patch", "leases.coordination.k8s.io", "clusterwright"),
+        *rights("get", "leases.coordination.k8s.io", "kube-node-lease"),
+    },
+}
+
+
+def every_right() -> Iterator[Right]:
+    for verb in VERBS:
+        yield from ((verb, resource, "") for resource in CLUSTER_WIDE)
+        yield from ((verb, resource, place) for resource in NAMESPACED for place in NAMESPACES)
+    yield from ((verb, resource, "") for verb, resource in BEYOND_ACCESS)
+
+
+def may(server: Kube, program: str, right: Right) -> bool:
+    verb, what, namespace = right
+    what, _, name = what.partition("=")
+    what, _, subresource = what.partition("/")
+    resource, _, group = what.partition(".")
+    attributes = {
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": subresource,
+        "name": name,
+    }
+    account = "system:serviceaccounts"
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:clusterwright:clusterwright-{program}",
+            "groups": [account, f"{account}:clusterwright", "system:authenticated"],
+            "resourceAttributes": {**attributes, "namespace": namespace},
+        },
+    }
+    status, answer = server.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    assert status == 201, answer
+    return bool(answer["status"].get("allowed"))
+
+
+@pytest.mark.parametrize("program", list(ALLOWED))
+def test_a_program_may_do_exactly_what_is_listed(server: Kube, program: str) -> None:
+    allowed = {right for right in every_right() if may(server, program, right)}
+    assert allowed == ALLOWED[program]
+
+
+def test_the_table_lists_only_rights_that_are_tried() -> None:
+    assert set().union(*ALLOWED.values()) <= set(every_right())
