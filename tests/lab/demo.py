@@ -1,0 +1,242 @@
+"""`make demo`: a 16-node GPU cluster on this machine, one broken GPU, one approval, one repair.
+
+With AUTO=1 the lab's approver presses the button, the commits that tell the story are printed, and the exit
+status says whether the node came back. PORT fixes the Slack page's port.
+"""
+
+import os
+import select
+import signal
+import sys
+import tempfile
+import termios
+import time
+import tty
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from tests.lab.cluster import REBOOT_REQUIRED, Cluster
+from tests.lab.pods import run_job
+from tests.lab.wiring import APPROVER, CHANNEL, PEOPLE
+
+NODES = 16
+GPUS = 8
+SICK = "gpu-07"
+SELF_BREAK_SECONDS = 25.0
+"""How long the demo waits for a key before it breaks a GPU by itself."""
+STORY_SECONDS = 80.0
+"""AUTO=1 has to end within 90 s of its start; a story longer than this has failed."""
+
+STEPS = {
+    "lock": "took the node's lock",
+    "revalidate": "checked that fault, boot and plan are still what was approved",
+    "pre-state": "noted power, cordon and taints before touching anything",
+    "cordon": "cordoned the node",
+    "drain": "evicted its pods",
+    "recheck": "checked everything once more, right before the reset",
+    "reset": "reset the machine through its BMC, once",
+    "return": "saw it come back: new boot id, Ready, all GPUs",
+    "verify": "verified the new boot: no critical finding",
+    "uncordon": "gave the node back to its users",
+}
+"""The journal's steps, told to a person."""
+
+
+class StoryFailedError(Exception):
+    """The demo did not end as it has to."""
+
+
+class Story:
+    """Tells what happens to one node, from what Slack, Git and Kubernetes show."""
+
+    def __init__(self, cluster: Cluster, console: Console) -> None:
+        self._cluster, self._console = cluster, console
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print a line with the seconds since the fault."""
+        self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]  {text}")
+
+    def run(self, node: str, *, auto: bool) -> None:
+        """Break a GPU of `node` and tell the story to its end; raises StoryFailedError."""
+        self._console.rule(f"[bold]A GPU of {node} breaks")
+        self._began = time.monotonic()
+        self._cluster.break_gpu(node)
+        self.say(f"[red]kernel log of {node}[/]  {REBOOT_REQUIRED.format(gpu='0000:1b:00')[:70]}…")
+        message = self._until("a Slack thread", lambda: self._cluster.thread(node), 20)
+        self.say(f"[magenta]Slack[/]  {_first_line(message)}")
+        if auto:
+            self._cluster.slack.click(CHANNEL, message["ts"], "approve", APPROVER)
+            self.say(f"[magenta]Slack[/]  {PEOPLE[APPROVER][0]} pressed Approve and confirmed")
+        else:
+            self.say(f"[bold yellow]your turn[/]  open {self._cluster.slack.page_url} and press Approve")
+        self._until(
+            "the approval in Git",
+            lambda: self._cluster.record(node, "repair-1.yaml"),
+            STORY_SECONDS if auto else 3600,
+        )
+        self.say("[green]Git[/]  the approval is a commit on branch incidents")
+        self._tell_repair(node)
+        self._until("the end in Git", lambda: self._cluster.record(node, "closed.yaml"), 30)
+        self.say("[green]Git[/]  outcome and end of the incident are committed")
+        if self._cluster.bmc.resets(node) != 1:
+            raise StoryFailedError(f"{node} was reset {self._cluster.bmc.resets(node)} times, not once")
+
+    def _tell_repair(self, node: str) -> None:
+        told: set[str] = set()
+        until = time.monotonic() + STORY_SECONDS
+        while time.monotonic() < until:
+            status = (self._cluster.repair(node) or {}).get("status") or {}
+            for step in status.get("steps") or ():
+                if step["state"] == "done" and step["name"] not in told:
+                    told.add(step["name"])
+                    self.say(f"[cyan]reconciler[/]  {STEPS[step['name']]}")
+            if status.get("phase") == "Succeeded":
+                return
+            if status.get("phase") in ("Failed", "Held", "Lapsed", "Cancelled"):
+                raise StoryFailedError(f"the repair ended as {status['phase']}: {status.get('message')}")
+            time.sleep(0.1)
+        raise StoryFailedError("the repair did not end in time")
+
+    def _until(self, what: str, found: Any, seconds: float) -> Any:
+        try:
+            return self._cluster.wait(what, found, seconds)
+        except AssertionError as error:
+            raise StoryFailedError(str(error)) from None
+
+    def show_log(self) -> None:
+        """Print the commits of the incident branch, oldest first: the incident log."""
+        self._console.rule("[bold]git log incidents")
+        form = "--format=%C(yellow)%h%C(reset) %s%n        %C(dim)%an, committed by %cn%C(reset)"
+        sys.stdout.flush()
+        print(
+            self._cluster.git(
+                "log",
+                "--reverse",
+                "--color=always" if self._console.is_terminal else "--color=never",
+                form,
+                "incidents",
+            ),
+            flush=True,
+        )
+
+
+def main() -> int:
+    """Run the demo and return its exit status."""
+    console = Console(highlight=False)
+    auto = os.environ.get("AUTO", "") not in ("", "0")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="clusterwright-", ignore_cleanup_errors=True) as folder:
+        try:
+            return _play(Path(folder), console, auto=auto)
+        except StoryFailedError as error:
+            console.print(f"[bold red]The demo failed:[/] {error}")
+            return 1
+        except KeyboardInterrupt:
+            console.print("\nStopped.")
+            return 0 if not auto else 1
+
+
+def _play(folder: Path, console: Console, *, auto: bool) -> int:
+    console.print(
+        Panel.fit(
+            f"[bold]Clusterwright[/]  {NODES} nodes of {GPUS} GPUs on this machine", border_style="magenta"
+        )
+    )
+    began = time.monotonic()
+    with console.status("starting an API server, a Git host, Slack, BMCs, the nodes and the three programs…"):
+        cluster = Cluster(folder, nodes=NODES, gpus=GPUS, slack_port=int(os.environ.get("PORT") or 0))
+        cluster.__enter__()
+    try:
+        for index, node in enumerate(list(cluster.nodes)[:12]):
+            run_job(cluster.kube, node, f"train-{index + 1:02d}", gpus=GPUS)
+        console.print(_addresses(cluster, time.monotonic() - began))
+        story = Story(cluster, console)
+        if not auto:
+            _wait_for_key(console)
+        story.run(SICK, auto=auto)
+        story.show_log()
+        console.print(
+            f"[bold green]{SICK} is back in service[/], after one reset, with a person's approval in Git."
+        )
+        if not auto:
+            _stay(cluster, console, story)
+        return 0
+    finally:
+        with console.status("stopping…"):
+            cluster.__exit__(None, None, None)
+
+
+def _addresses(cluster: Cluster, seconds: float) -> Table:
+    table = Table.grid(padding=(0, 2))
+    rows = {
+        "Slack": f"[link={cluster.slack.page_url}]{cluster.slack.page_url}[/link]",
+        "Git": str(cluster.github.bare),
+        "logs": str(cluster.workdir),
+        "started in": f"{seconds:.1f} s",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}", value)
+    return table
+
+
+def _wait_for_key(console: Console) -> None:
+    console.print(
+        f"Press any key to break a GPU (it breaks by itself in {SELF_BREAK_SECONDS:.0f} s), Ctrl-C to stop."
+    )
+    with _raw_keys():
+        _key(SELF_BREAK_SECONDS)
+
+
+def _stay(cluster: Cluster, console: Console, story: Story) -> None:
+    healthy: Iterator[str] = iter([name for name in cluster.nodes if name != SICK])
+    console.print(
+        "Press b to break another GPU, l for the log, q or Ctrl-C to stop. Try /cluster status in Slack."
+    )
+    while True:
+        with _raw_keys():
+            pressed = _key(3600)
+        match pressed:
+            case "b":
+                story.run(next(healthy), auto=False)
+            case "l":
+                story.show_log()
+            case "q":
+                return
+
+
+@contextmanager
+def _raw_keys() -> Iterator[None]:
+    """Deliver keys one by one; a terminal is left as it was found."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _key(seconds: float) -> str:
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return ""
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    return sys.stdin.read(1) if ready else ""
+
+
+def _first_line(message: Mapping[str, Any]) -> str:
+    return str(message.get("text", "")).splitlines()[0][:100]
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        sys.exit(main())

@@ -1,0 +1,62 @@
+"""One of the product's programs as a real process: settings in its environment, log in a file."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+STOP_SECONDS = 10.0
+"""How long a program may take to stop on SIGTERM before the lab counts it as hung."""
+
+
+class Program:
+    """`python -m PACKAGE` under the lab: started, killed hard, started again with the same settings."""
+
+    def __init__(self, package: str, environment: Mapping[str, str], log: Path) -> None:
+        self.package = package
+        self.log = log
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        if self.running:
+            return
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self.package],
+                cwd=ROOT,
+                env={**inherited, "PYTHONUNBUFFERED": "1", **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End it as a power cut would: no handler of its own runs."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it as Kubernetes would; raises if it does not stop by itself in time."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise RuntimeError(f"{self.package} did not stop on {how.name}; see {self.log}") from None
