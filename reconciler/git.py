@@ -97,7 +97,7 @@ class Git:
         except OSError as error:
             raise RepositoryUnavailableError(f"git cannot be run: {error.strerror}; install git") from error
         output, errors = self._finish(process, stdin, argv[0])
-        return Answer(process.returncode, output, mask(_telling_line(errors), token))
+        return Answer(process.returncode, output, self._reason(errors, token))
 
     def ask(self, *argv: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> bytes:
         """Return the output of a local command; raises RepositoryUnavailableError if it fails."""
@@ -123,6 +123,15 @@ class Git:
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
         return output
+
+    def _reason(self, errors: bytes, token: str) -> str:
+        line = mask(_telling_line(errors), token)
+        # Without a terminal git cannot ask for a user and says only that.
+        if "could not read Username" not in line and "Authentication failed" not in line:
+            return line
+        if self._token_file is None:
+            return "the host asks for a token (401); set token_file"
+        return f"the host refused the token (401); renew it in {self._token_file}"
 
     def _token(self) -> str:
         if self._token_file is None:
