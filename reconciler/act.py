@@ -68,6 +68,7 @@ class Actor:
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
         self._namespace = namespace
+        self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     def cordon(self, node: Node, action_id: str) -> Written | Conflict:
         """Put our taint on the node and make it unschedulable, claiming the cordon only if it is ours.
@@ -115,26 +116,20 @@ class Actor:
 
     def hold_lease(self, name: str, lease: Lease | None, holder: str, now: datetime) -> Written | Conflict:
         """Take or renew a lease as it was read; the caller has made sure that nobody else holds it."""
-        collection = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
         renewed = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = {"holderIdentity": holder, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
         if lease is None:
             metadata = {"name": name, "namespace": self._namespace}
-            body = {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": metadata,
-                "spec": spec,
-            }
-            return self._write("POST", collection, body)
+            kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+            body: Object = {**kind, "metadata": metadata, "spec": spec}
+            return self._write("POST", self._leases, body)
         patch = {"metadata": {"resourceVersion": lease.resource_version}, "spec": spec}
-        return self._write("PATCH", f"{collection}/{name}", patch, MERGE_PATCH)
+        return self._write("PATCH", f"{self._leases}/{name}", patch, MERGE_PATCH)
 
     def release_lease(self, name: str, lease: Lease) -> Written | Conflict:
         """Leave a lease without a holder, if it is still as it was read."""
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases/{name}"
         patch = {"metadata": {"resourceVersion": lease.resource_version}, "spec": {"holderIdentity": None}}
-        return self._write("PATCH", path, patch, MERGE_PATCH)
+        return self._write("PATCH", f"{self._leases}/{name}", patch, MERGE_PATCH)
 
     def create_repair(self, name: str, spec: Object) -> Written | Conflict:
         """Create the Repair; Conflict means that it is there already, which under our id is as good."""

@@ -96,6 +96,7 @@ class ReconcilerTable(Table):
     report_interval_seconds: Seconds = 30.0
     manifests_dir: Path | None = None
     pass_seconds: Seconds = 2.0
+    apply_seconds: Seconds = 300.0
     workers: Annotated[int, Field(ge=1, le=64)] = 8
     redfish: RedfishSettings = RedfishSettings()
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from checks.finding import Action, Finding, Severity
@@ -95,8 +95,8 @@ class Approval(Value):
     action: Action
     evidence: Evidence
     approver: Approver
-    approved_at: datetime
-    expires_at: datetime
+    approved_at: AwareDatetime
+    expires_at: AwareDatetime
     via: str
 
 
@@ -111,8 +111,8 @@ class RepairRecord(Value):
     evidence: Evidence
     plan: Plan
     approvals: tuple[str, ...]
-    approved_at: datetime
-    expires_at: datetime
+    approved_at: AwareDatetime
+    expires_at: AwareDatetime
 
 
 class Phase(StrEnum):
@@ -133,29 +133,37 @@ class Phase(StrEnum):
 
 
 class StepState(StrEnum):
-    """A step's place in the journal: what we were about to do, or what we saw done."""
+    """A step's place in the journal: what we were about to do, what we saw done, or certainly not done."""
 
     INTENT = "intent"
     DONE = "done"
+    NOT_DONE = "not-done"
 
 
 class StepEntry(Value):
-    """One line of the journal."""
+    """One line of the journal. `seen` is the node's heartbeat as last looked at, to see whether it moved."""
 
     name: str
     state: StepState
     started_at: datetime
     finished_at: datetime | None = None
     message: str = ""
+    seen: str = ""
 
 
 class PreState(Value):
-    """The world before the first side effect, to be restored or compared with."""
+    """The world before the first side effect, to be restored or compared with.
+
+    `system` is the machine in its provider's terms and `gpus` the number of GPUs that make the node whole;
+    both are kept here because the node may lose its labels while it is away.
+    """
 
     boot_id: str
     power: str
     unschedulable: bool
     taints: tuple[str, ...] = ()
+    system: str = ""
+    gpus: int = 0
 
 
 class RepairStatus(Value):

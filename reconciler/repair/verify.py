@@ -1,0 +1,98 @@
+"""Judging a node by what is seen of it: does the order still stand, is it back, is it whole. Pure.
+
+Each question answers None for yes, otherwise what is missing, in words for people.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from checks.finding import Finding, Severity
+from checks.report import HeldReport
+from reconciler.observed import Node, Pod
+from reconciler.repair.record import Evidence, Plan, evidence_digest, opens_incident
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Not known, or not yet: waiting may help."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """The world is not what was approved: no waiting will help."""
+
+    reason: str
+
+
+def still_stands(
+    evidence: Evidence, node: Node | None, held: HeldReport | None, stale_after: timedelta
+) -> Missing | Void | None:
+    """Whether node, boot and findings are still those of the evidence, by a fresh report."""
+    if node is None:
+        return Void("the node is not registered any more")
+    if node.uid != evidence.node_uid:
+        return Void("the node was registered anew since the approval")
+    if node.boot_id != evidence.boot_id:
+        return Void("the node has booted since the approval")
+    if held is None:
+        return Missing("waits for a report of the node")
+    if held.age_seconds > stale_after.total_seconds():
+        return Missing("waits for a fresh report of the node")
+    if held.report.boot_id != evidence.boot_id:
+        return Void("the node has booted since the approval")
+    every = (*held.report.findings, *held.report.blind_spots)
+    named = [finding for finding in every if finding.key in evidence.findings]
+    if evidence_digest(held.report.boot_id, named) != evidence.evidence_digest:
+        gone = sorted(set(evidence.findings) - {finding.key for finding in named})
+        return Void(f"the findings are not those approved{': gone is ' + ', '.join(gone) if gone else ''}")
+    return None
+
+
+def strangers(pods: Iterable[Pod], plan: Plan) -> tuple[str, ...]:
+    """Return the pods that a drain would evict although the approved plan does not name them."""
+    planned = {(each.namespace, each.name) for each in plan.disturbs}
+    found = [each for each in pods if each.evictable and not each.terminating]
+    return tuple(
+        f"{each.namespace}/{each.name}" for each in found if (each.namespace, each.name) not in planned
+    )
+
+
+def not_back(node: Node | None, old_boot_id: str, gpus: int) -> str | None:
+    """What keeps the node from being back after its reset; `gpus` is the inventory that makes it whole."""
+    if node is None:
+        return "the node is not registered"
+    if node.boot_id in ("", old_boot_id):
+        return "the node has not booted"
+    if not node.ready:
+        return "the node is not ready"
+    if node.gpus != gpus:
+        return f"the node offers {node.gpus} of {gpus} GPUs"
+    return None
+
+
+def not_verified(
+    held: HeldReport | None, boot_id: str, gpus: int, younger_than: timedelta, stale_after: timedelta
+) -> str | None:
+    """What keeps the node from being healthy, by a report of this boot younger than both limits."""
+    if held is None or held.report.boot_id != boot_id:
+        return "no report from the new boot"
+    if held.age_seconds > min(younger_than, stale_after).total_seconds():
+        return "no fresh report since the node is back"
+    seen = held.report.inventory.gpus
+    if seen is None:
+        return "the agent cannot see the GPUs"
+    if len(seen) != gpus:
+        return f"the agent sees {len(seen)} of {gpus} GPUs"
+    wrong = [each for each in (*held.report.findings, *held.report.blind_spots) if _serious(each)]
+    return f"found after the boot: {', '.join(_named(each) for each in wrong)}" if wrong else None
+
+
+def _serious(finding: Finding) -> bool:
+    return opens_incident(finding) and finding.severity in (Severity.CRITICAL, Severity.UNKNOWN)
+
+
+def _named(finding: Finding) -> str:
+    return finding.summary or finding.key
