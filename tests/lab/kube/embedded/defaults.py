@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.lab.kube.embedded.errors import Obj
+from tests.lab.kube.embedded.errors import Obj
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 """Admission gives it to every new Node; whoever plays the kubelet and its controller takes it away."""
+
+NODE_INFO = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
+             "kubeProxyVersion", "operatingSystem", "architecture")  # fmt: skip
+"""Fields of status.nodeInfo, which Go always writes."""
 
 POD_TOLERATIONS = [
     {
@@ -34,12 +35,26 @@ def _namespace(obj: Obj) -> Obj:
     }
 
 
-def _node(obj: Obj) -> Obj:
+def _admitted_node(obj: Obj) -> Obj:
     spec = dict(obj.get("spec") or {})
     taints = spec.get("taints") or []
     if not any(taint["key"] == NOT_READY["key"] for taint in taints):
         spec["taints"] = [*taints, dict(NOT_READY)]
     return {**obj, "spec": spec}
+
+
+def _node(obj: Obj) -> Obj:
+    spec = {
+        key: value
+        for key, value in (obj.get("spec") or {}).items()
+        if (key, value) != ("unschedulable", False)
+    }
+    status = dict(obj.get("status") or {})
+    if "capacity" in status:
+        status["allocatable"] = status.get("allocatable", status["capacity"])
+    status["daemonEndpoints"] = status.get("daemonEndpoints") or {"kubeletEndpoint": {"Port": 0}}
+    status["nodeInfo"] = {**dict.fromkeys(NODE_INFO, ""), **status.get("nodeInfo", {})}
+    return {**obj, "spec": spec, "status": status}
 
 
 def _container(container: Obj) -> Obj:
@@ -66,14 +81,22 @@ def _pod_spec(spec: Obj) -> Obj:
 
 def _pod(obj: Obj) -> Obj:
     spec = _pod_spec(obj.get("spec") or {})
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["enableServiceLinks"] = spec.get("enableServiceLinks", True)
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec |= {"serviceAccountName": account, "serviceAccount": account}
+    return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
+
+
+def _admitted_pod(obj: Obj) -> Obj:
+    spec = dict(obj["spec"])
+    account = spec.get("serviceAccountName", "default")
     tolerations = spec.get("tolerations", [])
     known = {toleration.get("key") for toleration in tolerations}
     added = [dict(toleration) for toleration in POD_TOLERATIONS if toleration["key"] not in known]
     spec |= {"serviceAccountName": account, "serviceAccount": account, "tolerations": [*tolerations, *added]}
-    spec |= {"enableServiceLinks": spec.get("enableServiceLinks", True), "priority": spec.get("priority", 0)}
+    spec |= {"priority": spec.get("priority", 0)}
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    return {**obj, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
+    return {**obj, "spec": spec}
 
 
 def _secret(obj: Obj) -> Obj:
@@ -102,26 +125,29 @@ def _template(obj: Obj) -> Obj:
     return {**obj, "spec": {"replicas": 1, **spec, "template": template}}
 
 
-ON_CREATE: dict[str, Callable[[Obj], Obj]] = {
+_Change = Callable[[Obj], Obj]
+
+DECODED: dict[str, _Change] = {
     "namespaces": _namespace,
-    "nodes": _node,
     "pods": _pod,
     "secrets": _secret,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition,
     "deployments.apps": _template,
     "replicasets.apps": _template,
 }
+ADMITTED: dict[str, _Change] = {"nodes": _admitted_node, "pods": _admitted_pod}
+WRITTEN: dict[str, _Change] = {"nodes": _node, "customresourcedefinitions.apiextensions.k8s.io": _definition}
 
 
-def on_create(table: str, obj: Obj) -> Obj:
-    """A new object with what the server adds to it; its status is already reset."""
-    return ON_CREATE.get(table, lambda same: same)(obj)
+def decoded(table: str, obj: Obj) -> Obj:
+    """A new object with its defaults, which count as its creator's fields; its status is already reset."""
+    return DECODED[table](obj) if table in DECODED else obj
+
+
+def admitted(table: str, obj: Obj) -> Obj:
+    """A new object with what admission adds, which is nobody's."""
+    return ADMITTED[table](obj) if table in ADMITTED else obj
 
 
 def on_write(table: str, obj: Obj) -> Obj:
     """Any written object in the form the server shows it."""
-    if table == "nodes" and obj.get("spec", {}).get("unschedulable") is False:
-        return {**obj, "spec": {key: value for key, value in obj["spec"].items() if key != "unschedulable"}}
-    if table == "customresourcedefinitions.apiextensions.k8s.io":
-        return _definition(obj)
-    return obj
+    return WRITTEN[table](obj) if table in WRITTEN else obj

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tests.lab.kube.embedded.errors import Obj, bad_request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.lab.kube.embedded.registry import Resource
 
 KEY_DEFAULTS = {"protocol": "TCP"}
@@ -165,6 +167,23 @@ def _conform_fields(kind: Type, value: Obj, path: str) -> Obj:
             continue
         kept[name] = _conform(child, item, f"{path}.{name}")
     return kept
+
+
+def unknown(resource: Resource, obj: Obj) -> Iterator[str]:
+    """Paths of the fields a built-in kind does not have."""
+    return _unknown(of(resource), obj, "")
+
+
+def _unknown(kind: Type, value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(kind.item or ANY, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if kind.kind == "struct" and name not in kind.fields:
+                yield f"{path}.{name}"
+            else:
+                yield from _unknown(kind.child(name), item, f"{path}.{name}")
 
 
 def _mismatch(value: Any, path: str) -> Any:

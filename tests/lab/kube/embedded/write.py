@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.lab.kube.embedded import defaults, managed, openapi, patch, schema
@@ -22,12 +23,12 @@ from tests.lab.kube.embedded.state import Request, State, stamp
 from tests.lab.kube.embedded.validate import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.lab.kube.embedded.registry import Resource
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters of generated names, as in apimachinery."""
+Recorder = Callable[[Request, Obj | None, Obj, str], Obj]
+"""(request, old, new, now) → new with its managedFields."""
 SERVER_FIELDS = (
     "uid",
     "creationTimestamp",
@@ -39,14 +40,14 @@ SERVER_FIELDS = (
 """Metadata that a client cannot change."""
 
 
-def create(state: State, request: Request, body: Obj) -> Obj:
+def create(state: State, request: Request, body: Obj, record: Recorder = managed.recorded) -> Obj:
     """Store a new object.
 
     Raises:
         ApiError: 409 for one that exists, 404 for its namespace, 403 for a terminating one, 400 and 422.
     """
     resource = request.resource
-    obj = _typed(request, body, "")
+    obj = typed(request, body, "")
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
@@ -67,9 +68,10 @@ def create(state: State, request: Request, body: Obj) -> Obj:
         meta["generation"] = 1
     if resource.status and not resource.keeps_status_on_create:
         obj.pop("status", None)
-    obj = defaults.on_write(resource.table, defaults.on_create(resource.table, obj))
+    obj = defaults.on_write(resource.table, defaults.decoded(resource.table, obj))
+    obj = record(request, None, obj, stamp(state.now()))
+    obj = defaults.admitted(resource.table, obj)
     _check(resource, obj, None)
-    obj = managed.recorded(request, None, obj, stamp(state.now()))
     return obj if request.dry_run else state.store.put(resource.table, obj)
 
 
@@ -104,7 +106,7 @@ def update(state: State, request: Request, body: Obj) -> Obj:
         ApiError: 404, 409 for a stale resourceVersion or another uid, 400 and 422.
     """
     resource = request.resource
-    new = _typed(request, body, request.name)
+    new = typed(request, body, request.name)
     old = existing(state, request)
     if not new["metadata"].get("resourceVersion") and not resource.unconditional_update:
         cause = (
@@ -144,11 +146,11 @@ def change(state: State, request: Request, body: Obj, content_type: str) -> Obj:
     if content_type not in edits or (content_type == patch.STRATEGIC and request.resource.custom):
         message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(edits)}"
         raise ApiError(415, "UnsupportedMediaType", message)
-    new = _typed(request, edits[content_type](), request.name)
+    new = typed(request, edits[content_type](), request.name)
     return commit(state, request, old, new)
 
 
-def commit(state: State, request: Request, old: Obj, new: Obj) -> Obj:
+def commit(state: State, request: Request, old: Obj, new: Obj, record: Recorder = managed.recorded) -> Obj:
     """Store a changed object, its status or all but its status; unchanged ones keep their revision.
 
     Raises:
@@ -162,7 +164,7 @@ def commit(state: State, request: Request, old: Obj, new: Obj) -> Obj:
         raise stale(resource.plural, resource.group, request.name)
     new = defaults.on_write(resource.table, prepared(request, old, new))
     _check(resource, new, old)
-    new = managed.recorded(request, old, new, stamp(state.now()))
+    new = record(request, old, new, stamp(state.now()))
     return stored(state, request, old, new)
 
 
@@ -211,17 +213,23 @@ def _substance(resource: Resource, obj: Obj) -> Obj:
     return {key: value for key, value in obj.items() if key not in ignored}
 
 
-def _typed(request: Request, body: Obj, name: str) -> Obj:
+def typed(request: Request, body: Obj, name: str) -> Obj:
     """The body as an object of the request's kind, with a metadata dict of its own."""
     resource = request.resource
     if not isinstance(body, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+    if resource.custom and not body.get("kind"):
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
+        )
     head = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
     if head != (resource.api_version, resource.kind):
         found = f'{head[1]} in version "{head[0]}"'
         raise bad_request(f"{found} cannot be handled as a {resource.kind}: unknown conversion")
     obj = {"kind": resource.kind, "apiVersion": resource.api_version, **body}
     obj["metadata"] = dict(obj.get("metadata") or {})
+    if request.query.get("fieldValidation") == "Strict":
+        _refuse_unknown(resource, obj)
     obj = openapi.pruned(resource, obj) if resource.custom else schema.conform(resource, obj)
     obj["metadata"] = dict(obj.get("metadata") or {})
     meta = obj["metadata"]
@@ -236,6 +244,13 @@ def _typed(request: Request, body: Obj, name: str) -> Obj:
     if not resource.namespaced:
         meta.pop("namespace", None)
     return obj
+
+
+def _refuse_unknown(resource: Resource, obj: Obj) -> None:
+    paths = list(openapi.unknown(resource, obj) if resource.custom else schema.unknown(resource, obj))
+    if paths:
+        listed = ", ".join(f'unknown field "{path[1:]}"' for path in paths)
+        raise bad_request(f"strict decoding error: {listed}")
 
 
 def _check(resource: Resource, obj: Obj, old: Obj | None) -> None:

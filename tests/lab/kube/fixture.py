@@ -1,0 +1,51 @@
+"""Fixtures for tests against either back end; name this module in `pytest_plugins`.
+
+`kube` is a running server of each back end in turn (session-scoped, so tests keep apart by unique names); `embedded_kube` and
+`real_kube` are one of them. A real back end that is not built skips its tests with the command that builds it; where CI is
+set it fails them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.kube.binaries import problem
+from tests.lab.kube.kube import Kube
+from tests.lab.kube.real import RealKube
+from tests.lab.kube.server import start
+
+
+def require_real() -> None:
+    """End the test that asks, unless the real back end can start."""
+    why = problem()
+    if why and os.environ.get("CI"):
+        pytest.fail(why, pytrace=False)
+    if why:
+        pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def embedded_kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """The embedded server of this session."""
+    with start("embedded", tmp_path_factory.mktemp("embedded-kube")) as kube:
+        yield kube
+
+
+@pytest.fixture(scope="session")
+def real_kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    """The real control plane of this session."""
+    require_real()
+    with RealKube(tmp_path_factory.mktemp("real-kube")) as kube:
+        yield kube
+
+
+@pytest.fixture(scope="session", params=["embedded", "real"])
+def kube(request: pytest.FixtureRequest) -> Kube:
+    """Each back end in turn."""
+    found: Kube = request.getfixturevalue(f"{request.param}_kube")
+    return found
+
+
