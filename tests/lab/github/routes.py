@@ -74,7 +74,7 @@ def routes() -> list[web.RouteDef]:
             "PATCH": talk.edit_comment,
             "DELETE": talk.delete_comment,
         },
-        f"{repo}/statuses/{{sha}}": {"POST": talk.create_status},
+        f"{repo}/statuses/{{ref}}": {"GET": talk.list_statuses, "POST": talk.create_status},
         f"{repo}/check-runs": {"POST": talk.create_check},
         f"{repo}/check-runs/{{id}}": {"GET": talk.get_check, "PATCH": talk.edit_check},
         "/{owner}/{repo}.git/{service:.+}": {"GET": smart.serve, "POST": smart.serve},

@@ -75,7 +75,7 @@ def _comment(request: web.Request) -> tuple[list[Json], Json]:
 
 
 async def create_status(request: web.Request) -> web.Response:
-    state, value, sha = request.app[STATE], await body(request), request.match_info["sha"]
+    state, value, sha = request.app[STATE], await body(request), request.match_info["ref"]
     if state.store.kind(sha) != "commit":
         raise ApiError(422, f"No commit found for SHA: {sha}")
     if value.get("state") not in STATES:
