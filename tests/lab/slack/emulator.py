@@ -105,6 +105,11 @@ class Slack:
         """The page for people."""
         return f"{self.root_url}/"
 
+    def page_for(self, user: str, channel: str = "", thread_ts: str = "") -> str:
+        """The page as one user looks at a channel or thread; without a channel, at the App Home."""
+        parts = "/".join(part for part in (channel or "home", thread_ts) if part)
+        return f"{self.root_url}/?user={user}#/{parts}"
+
     @property
     def bot_user(self) -> str:
         """The user id under which the app writes."""
