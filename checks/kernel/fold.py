@@ -1,0 +1,207 @@
+"""Fold: events about one fault become one event with a count, however many lines tell of it (rule K19).
+
+Holds what is open on one node in one boot. Times are seconds on any one clock; the caller says what the time
+of a line is and when a fault is over.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from checks.finding import EVIDENCE_LIMIT, Severity
+from checks.kernel import companion, recovery
+from checks.kernel.event import Event
+from checks.kernel.host import process
+
+WINDOW_SECONDS = 600.0
+"""A fault stays open this long after its last line (K19)."""
+
+OPEN_LIMIT = 4096
+"""Faults held open at once; beyond it the one that has been quiet longest is closed."""
+
+ECHO_SECONDS = 2.0
+"""How long after a line its second line about the same occurrence may come (AER, driver start)."""
+
+LINES_KEPT = 32
+"""Line numbers kept of one fault: the first ones and the last."""
+
+
+class Fault(msgspec.Struct):
+    """An open fault: what is known of it, and the seconds of its first and last line.
+
+    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is still to come.
+    """
+
+    event: Event
+    first_at: float
+    last_at: float
+    recent: list[float] = []
+    unechoed: int = 0
+
+
+class Fold:
+    """The open faults of one node, by key, the one that has been quiet longest first."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str, str, str], Fault] = {}
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self._open.values())
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, event: Event, at: float) -> None:
+        """Take in one more event that was logged at `at` seconds."""
+        if event.code in ("79", "gpu-lost") and self._absorb(event, at):
+            return
+        fault = self._same(event, at)
+        if fault is None:
+            fault = Fault(event, at, at, [at] * min(event.count, process.SOFT_LOCKUPS), _pending(event))
+            self._insert(fault)
+            self._relate(fault, at)
+        else:
+            self._count(fault, event, at)
+            if event.code == "154":
+                self._relate(fault, at)
+        if event.code == "soft-lockup":
+            fault.event = _lockup(fault)
+
+    def restore(self, fault: Fault) -> None:
+        """Put back a fault that was open before a restart."""
+        self._insert(fault)
+
+    def expire(self, at: float) -> list[Fault]:
+        """Close what has been quiet for the window at `at`, and what exceeds `OPEN_LIMIT`."""
+        closed = []
+        for fault in self._open.values():
+            if abs(at - fault.last_at) <= WINDOW_SECONDS and len(self._open) - len(closed) <= OPEN_LIMIT:
+                break
+            closed.append(fault)
+        return self._close(closed)
+
+    def drop(self, over: Callable[[Fault], bool]) -> list[Fault]:
+        """Close the faults that are over."""
+        return self._close([fault for fault in self._open.values() if over(fault)])
+
+    def _close(self, faults: list[Fault]) -> list[Fault]:
+        for fault in faults:
+            del self._open[fault.event.key]
+        return sorted(faults, key=lambda fault: (fault.event.lines[:1], fault.first_at))
+
+    def _insert(self, fault: Fault) -> None:
+        self._open[fault.event.key] = fault
+
+    def _same(self, event: Event, at: float) -> Fault | None:
+        """Return the open fault that `event` is about, if there is one."""
+        fault = self._open.get(event.key)
+        if fault is None and event.echo:
+            near = self._near(at, ECHO_SECONDS)
+            fault = next((each for each in near if each.unechoed and _echoes(event, each.event)), None)
+        return fault
+
+    def _count(self, fault: Fault, event: Event, at: float) -> None:
+        del self._open[fault.event.key]
+        echo = event.echo and fault.unechoed > 0
+        count = 0 if echo else event.count
+        fault.last_at = max(at, fault.last_at)
+        fault.recent = (fault.recent + [at] * min(count, process.SOFT_LOCKUPS))[-process.SOFT_LOCKUPS :]
+        fault.unechoed = fault.unechoed - 1 if echo else fault.unechoed + _pending(event)
+        fault.event = _merge(fault.event, event, count)
+        self._insert(fault)
+
+    def _absorb(self, event: Event, at: float) -> bool:
+        """Let an Xid 79 and the other lines about the same lost GPU be one event; say whether `event` is done."""
+        for fault in self._near(at, companion.INCIDENT_SECONDS):
+            if companion.absorbs(fault.event, event):
+                fault.event = msgspec.structs.replace(fault.event, lines=_lines(fault.event, event))
+                return True
+            if companion.absorbs(event, fault.event):
+                lines = _lines(fault.event, event)
+                del self._open[fault.event.key]
+                fault.event = msgspec.structs.replace(event, lines=lines)
+                self._insert(fault)
+                return True
+        return False
+
+    def _relate(self, newest: Fault, at: float) -> None:
+        for other in self._near(at, companion.INCIDENT_SECONDS):
+            if other is newest:
+                continue
+            near = abs(at - other.last_at) <= companion.DECISION_SECONDS
+            if near and newest.event.code == "154":
+                other.event = companion.decided(other.event, newest.event)
+            if near and other.event.code == "154":
+                newest.event = companion.decided(newest.event, other.event)
+            if near or other.event.subsystem != "xid" or newest.event.subsystem != "xid":
+                newest.event = companion.joined(newest.event, other.event)
+                other.event = companion.joined(other.event, newest.event)
+
+    def _near(self, at: float, seconds: float) -> list[Fault]:
+        """Return the faults with a line within `seconds` of `at`, the newest first."""
+        near = []
+        for fault in reversed(self._open.values()):
+            if abs(at - fault.last_at) > seconds:
+                break
+            near.append(fault)
+        return near
+
+
+def _pending(event: Event) -> int:
+    return 0 if event.echo else event.count
+
+
+def _echoes(event: Event, other: Event) -> bool:
+    return (event.subsystem, event.code) == (other.subsystem, other.code) and not (event.gpu and other.gpu)
+
+
+def _merge(old: Event, new: Event, count: int) -> Event:
+    """Return both as one: counts add up, the worse verdict stays, of an Xid 154 the newer one."""
+    newer_decides = new.code == "154" or new.verdict.rank > old.verdict.rank
+    verdict = new.verdict if newer_decides else old.verdict
+    return msgspec.structs.replace(
+        old,
+        severity=verdict.severity,
+        action=verdict.action,
+        rule=verdict.rule,
+        gpu=old.gpu or new.gpu,
+        device=None if new.gpu and not old.gpu else old.device,
+        count=old.count + count,
+        summary=new.summary if newer_decides or (new.gpu and not old.gpu) else old.summary,
+        companion_of=old.companion_of or new.companion_of,
+        text=old.text if old.text == new.text else f"{old.text}\n{new.text}"[:EVIDENCE_LIMIT],
+        lines=_lines(old, new),
+    )
+
+
+def _lines(one: Event, other: Event) -> tuple[int, ...]:
+    lines = one.lines + other.lines
+    return lines if len(lines) <= LINES_KEPT else (*lines[: LINES_KEPT - 1], lines[-1])
+
+
+def _lockup(fault: Fault) -> Event:
+    times = fault.recent
+    if len(times) < process.SOFT_LOCKUPS or times[-1] - times[0] > process.SOFT_LOCKUP_SECONDS:
+        return fault.event
+    return (
+        fault.event.judged(process.REPEATED_LOCKUP)
+        if fault.event.severity is Severity.WARNING
+        else fault.event
+    )
+
+
+def clears(event: Event, fault: Fault) -> bool:
+    """Whether `event` is the good news that ends `fault` (section 4)."""
+    match event.subsystem, event.code:
+        case "xid", "154" if event.rule == recovery.NONE.rule:
+            return fault.event.subsystem == "xid" and event.gpu is not None and fault.event.gpu == event.gpu
+        case "mlx5", "mlx5-link-up":
+            return fault.event.code == "mlx5-link-down" and fault.event.device == event.device
+        case "nic", "nic-link-up":
+            return fault.event.code == "nic-link-down" and fault.event.device == event.device
+        case "nfs", "nfs-ok":
+            return fault.event.code == "nfs-timeout" and fault.event.device == event.device
+        case "xid", "162":
+            return fault.event.code == "163" and fault.event.gpu == event.gpu
+        case _:
+            return False

@@ -1,0 +1,94 @@
+"""PCIe: errors that AER reports, failed recoveries, narrow links.
+
+Kernels up to 6.9 say Corrected and Uncorrected, newer ones Correctable and Uncorrectable. The root port's line
+announces what the device's `PCIe Bus Error` line tells in detail: two lines, one fault.
+"""
+
+from checks.finding import Action, Severity
+from checks.kernel.pattern import fault, noise
+
+_DEAD = (Severity.CRITICAL, Action.FAILOVER)
+_REBOOT = (Severity.CRITICAL, Action.REBOOT)
+_LOOK = (Severity.WARNING, Action.ASK)
+_COUNT = (Severity.INFO, Action.NONE)
+
+# Only the NVIDIA driver's own devices are GPUs; every other driver's address is a port, a NIC or a drive.
+_DEVICE = r"(?:nvidia (?P<gpu>@)|[\w-]{1,32} (?P<address>@)): (?:pciehp: |DPC: )?"
+_AER = rf"(?:{_DEVICE})?(?:AER: )?"
+
+_FATAL = "a PCIe link had a fatal error; what hangs on it is lost."
+_NONFATAL = "a PCIe transaction was lost; the link works on."
+_CORRECTED = "a PCIe error was corrected by a repeat; only its rate matters."
+_DOWN = "the device behind a PCIe port vanished without warning."
+
+PATTERNS = (
+    fault(
+        rf"{_AER}(?:Multiple )?Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received",
+        "aer",
+        "aer-fatal",
+        _DEAD,
+        _FATAL,
+    ),
+    fault(
+        rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\)",
+        "aer",
+        "aer-fatal",
+        _DEAD,
+        _FATAL,
+        echo=True,
+    ),
+    fault(
+        rf"{_AER}(?:Multiple )?Uncorrect(?:ed|able) \(Non-Fatal\) error (?:message )?received",
+        "aer",
+        "aer-nonfatal",
+        _LOOK,
+        _NONFATAL,
+    ),
+    fault(
+        rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Non-Fatal\)",
+        "aer",
+        "aer-nonfatal",
+        _LOOK,
+        _NONFATAL,
+        echo=True,
+    ),
+    fault(
+        rf"{_AER}(?:Multiple )?Correct(?:ed|able) error (?:message )?received",
+        "aer",
+        "aer-corrected",
+        _COUNT,
+        _CORRECTED,
+    ),
+    fault(
+        rf"{_AER}PCIe Bus Error: severity=Correct(?:ed|able)",
+        "aer",
+        "aer-corrected",
+        _COUNT,
+        _CORRECTED,
+        echo=True,
+    ),
+    fault(rf"{_AER}\s*\[ *5\] (?:SDES|Surprise Down)", "aer", "aer-surprise-down", _DEAD, _DOWN),
+    fault(rf"{_AER}.{{0,80}}?Surprise (?:Link )?Down", "aer", "aer-surprise-down", _DEAD, _DOWN),
+    noise(rf"{_AER}[Dd]evice recovery successful", "aer"),
+    fault(
+        rf"{_AER}(?:[Dd]evice recovery failed|subordinate device reset failed|[Ll]ink reset .{{0,60}}?failed)",
+        "aer",
+        "aer-recovery-failed",
+        _REBOOT,
+        "recovery from a PCIe error failed; the device stays unusable until the node restarts.",
+    ),
+    fault(
+        rf"{_AER}(?:device has no AER-aware driver|can't recover)",
+        "aer",
+        "aer-no-recovery",
+        _REBOOT,
+        "its driver cannot recover from a PCIe error; the node has to restart.",
+    ),
+    fault(
+        rf"{_DEVICE}[\d.]{{1,12}} Gb/s available (?:PCIe )?bandwidth, limited by",
+        "pcie",
+        "pcie-degraded",
+        _LOOK,
+        "its PCIe link is narrower or slower than the device can do.",
+    ),
+)
