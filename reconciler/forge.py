@@ -111,6 +111,8 @@ class GitHubRecorder:
                 # Reads lag behind writes for a while: the tip is known before its commit is.
                 return None
             commit = self._commit(parent, event)
+            if parent is not None and not self._only_adds(parent, commit, event):
+                return None
             try:
                 self._move(tip, commit.sha)
             except GithubException as error:
@@ -131,6 +133,17 @@ class GitHubRecorder:
             author=_author(event.author or self._committer),
             committer=_author(self._committer),
         )
+
+    def _only_adds(self, parent: GitCommit, commit: GitCommit, event: Event) -> bool:
+        """Whether the commit does nothing but create the event's files.
+
+        A read that lagged may have missed a file that stands; git's own comparison of two trees cannot.
+        """
+        try:
+            files = list(self._repository.compare(parent.sha, commit.sha).files)
+        except UnknownObjectException:
+            return False
+        return {(file.filename, file.status) for file in files} == {(path, "added") for path in event.files}
 
     def _move(self, tip: str | None, commit: str) -> None:
         ref = f"refs/heads/{self._branch}"

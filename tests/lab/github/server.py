@@ -160,7 +160,7 @@ class GitHub:
         if fault is not None and fault.kind == "slow":
             await asyncio.sleep(fault.seconds)
         response = await handler(request)
-        if request.method != "GET" and response.status < 300:
+        if request.method != "GET" and response.status < 300 and "git-upload-pack" not in request.path:
             self.faults.wrote()
         match fault.kind if fault else "":
             case "done-then-502":
