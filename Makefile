@@ -15,15 +15,15 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: python ## A 16-node cluster on this machine: break a GPU, approve, watch (AUTO=1: by itself; PORT=8080)
-	@$(PYTHON) tests/lab/setup.py demo
+	@$(PYTHON) -m tests.lab.setup demo
 	@exec $(RUN) -m tests.lab.demo
 
 test: python ## All tests, on real parts; sets up what is missing (ARGS='-k reboot' runs some)
-	@$(PYTHON) tests/lab/setup.py test
+	@$(PYTHON) -m tests.lab.setup test
 	@exec $(RUN) -m pytest $(ARGS)
 
 check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
-	@$(PYTHON) tests/lab/setup.py check
+	@$(PYTHON) -m tests.lab.setup check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
@@ -34,11 +34,11 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
 
 bench: python ## How long from a kernel line to a Slack message, and from an approval to a cordon
-	@$(PYTHON) tests/lab/setup.py test
+	@$(PYTHON) -m tests.lab.setup test
 	@exec $(RUN) -m tests.lab.bench $(ARGS)
 
 lock: python ## Resolve the dependencies anew and pin them in requirements/
-	@$(PYTHON) tests/lab/setup.py demo
+	@$(PYTHON) -m tests.lab.setup demo
 	$(RUN) .ci/locks.py --write
 
 clean: ## Remove .venv and what tools cached here (not the built control plane in ~/.cache)

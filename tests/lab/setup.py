@@ -1,8 +1,8 @@
 """Prepares this machine for `make`: the virtual environment, and the programs that the tests start.
 
-    python tests/lab/setup.py demo     .venv with what the demo imports
-    python tests/lab/setup.py check    .venv with the linters and test tools too
-    python tests/lab/setup.py test     that, and Chromium, Go and the built control plane
+    python -m tests.lab.setup demo     .venv with what the demo imports
+    python -m tests.lab.setup check    .venv with the linters and test tools too
+    python -m tests.lab.setup test     that, and Chromium, Go and the built control plane
 
 Runs before anything is installed, so it needs the standard library only. Says nothing when nothing is to do.
 """
@@ -18,13 +18,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.lab.kube import binaries, build
+
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.json"
 LOCKS = ROOT / "requirements"
-GO_HOME = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "clusterwright" / "go"
-GO_NEEDED = (1, 26)
-"""The oldest Go that builds the pinned kube-apiserver (the `go` line of its go.mod)."""
+GO_HOME = binaries.cache() / "go"
 
 LEVELS = {"demo": "demo", "check": "dev", "test": "dev"}
 """Which lock each level installs. dev.lock holds all of demo.lock, so an environment only ever grows."""
@@ -61,6 +61,8 @@ def main(level: str) -> int:
         missing = [*system_programs(), *control_plane()] if level == "test" else []
     except subprocess.CalledProcessError as error:
         sys.exit(f"setup: {' '.join(map(str, error.cmd))} failed with status {error.returncode}, see above")
+    except KeyboardInterrupt:
+        sys.exit("setup: stopped; what was finished is kept")
     if missing and os.environ.get("CI") == "true":
         sys.exit("setup: missing in CI, where every part has to be real: " + "; ".join(missing))
     return 0
@@ -148,16 +150,18 @@ def system_programs() -> list[str]:
 
 def control_plane() -> list[str]:
     """Build etcd, kube-apiserver and kubectl once, into a cache. Return what stays missing."""
-    if os.environ.get("KUBEBUILDER_ASSETS"):
-        return []
-    if not go_on_path():
-        install_go()
-    try:
-        run(VENV / "bin" / "python", "-m", "tests.lab.kube.build")
-    except subprocess.CalledProcessError:
-        say("the control plane was not built, see above; the tests on the real API server are skipped")
-        return ["the real control plane"]
-    return []
+    missing = binaries.problem()
+    if missing and not os.environ.get("KUBEBUILDER_ASSETS"):
+        try:
+            if not go_on_path():
+                install_go()
+            build.build()
+        except (build.BuildError, subprocess.CalledProcessError) as error:
+            say(str(error))
+        missing = binaries.problem()
+    if missing:
+        say(f"{missing}; the tests on the real API server are skipped")
+    return [missing] if missing else []
 
 
 def go_on_path() -> bool:
@@ -166,13 +170,13 @@ def go_on_path() -> bool:
         return False
     printed = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"go(\d+)\.(\d+)", printed)
-    return version is not None and (int(version[1]), int(version[2])) >= GO_NEEDED
+    return version is not None and (int(version[1]), int(version[2])) >= build.OLDEST_GO
 
 
 def install_go() -> None:
     """Put a pinned Go toolchain first on PATH, from an environment of its own under ~/.cache."""
     if not (GO_HOME / "bin" / "go").exists():
-        say(f"no Go {'.'.join(map(str, GO_NEEDED))} or newer here; installing one into {GO_HOME}")
+        say(f"no Go {'.'.join(map(str, build.OLDEST_GO))} or newer here; installing one into {GO_HOME}")
         run(sys.executable, "-m", "venv", "--clear", GO_HOME)
         pip = (GO_HOME / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes", "--no-deps")
         run(*pip, "-r", LOCKS / "go.lock")
@@ -181,5 +185,5 @@ def install_go() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in LEVELS:
-        sys.exit(f"usage: setup.py {'|'.join(LEVELS)}")
+        sys.exit(f"usage: python -m tests.lab.setup {'|'.join(LEVELS)}")
     sys.exit(main(sys.argv[1]))

@@ -1,7 +1,6 @@
 """What people type, with the real kubectl against the real API server."""
 
 import re
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +15,7 @@ from reconciler.connection import Connection
 from reconciler.repair import steps
 from reconciler.repair.record import Evidence, Phase, RepairRecord, RepairSpec, RepairStatus
 from tests.lab import manifests
-from tests.lab.kube.kube import Kube
+from tests.lab.kube.real import RealKube
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 WHEN = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
@@ -25,21 +24,13 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def kubectl(real_server: Kube) -> Kubectl:
-    """Run kubectl as administrator; return what it printed, fail on any other status than 0."""
-    program = str(kubectl_path())
-
-    def call(*arguments: str) -> str:
-        argv = [program, f"--kubeconfig={real_server.admin_kubeconfig}", *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
-        assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        return done.stdout
-
-    return call
+def kubectl(real_server: RealKube) -> Kubectl:
+    """Run the real kubectl as administrator; returns what it printed."""
+    return real_server.kubectl
 
 
 @pytest.fixture
-def repair(real_server: Kube) -> str:
+def repair(real_server: RealKube) -> str:
     """A repair under way, written by the reconciler's own account; its name."""
     connection = Connection(real_server.kubeconfig_for("clusterwright-reconciler"), 10.0)
     actor = Actor(connection, "clusterwright")
@@ -152,7 +143,7 @@ def test_explain_tells_people_what_the_fields_are(kubectl: Kubectl) -> None:
     assert "The approved repair record" in kubectl("explain", "repair.spec")
 
 
-def test_a_repair_cannot_be_edited(real_server: Kube, repair: str) -> None:
+def test_a_repair_cannot_be_edited(real_server: RealKube, repair: str) -> None:
     patch = {"spec": {"recordCommit": "0000000"}}
     status, answer = real_server.request(
         "PATCH",
