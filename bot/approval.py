@@ -55,6 +55,7 @@ class World:
 class Denial(StrEnum):
     """Why a click decided nothing; also the label of its metric."""
 
+    STARTING = "starting"
     UNKNOWN_INCIDENT = "unknown-incident"
     ACCOUNT_UNREADABLE = "account-unreadable"
     NOT_A_PERSON = "not-a-person"
@@ -110,6 +111,14 @@ def decide(
     return Granted(person, now + lifetime)
 
 
+def decide_again(
+    click: Click, incident: Incident, config: Config | None, world: World | None
+) -> Denied | None:
+    """Return why an approval that waits to be recorded no longer holds, None while it does."""
+    person = identify(click, config)
+    return person if isinstance(person, Denied) else _world_changed(incident, world)
+
+
 def decide_rejection(
     click: Click, incident: Incident, config: Config | None, now: datetime
 ) -> Granted | Denied:
@@ -120,8 +129,8 @@ def decide_rejection(
     return _out_of_date(click, incident, now) or Granted(person, now)
 
 
-def decide_renewal(click: Click, incident: Incident, config: Config | None) -> Granted | Denied:
-    """Return whether the click may have the repair offered again."""
+def decide_reopening(click: Click, incident: Incident, config: Config | None) -> Granted | Denied:
+    """Return whether the click may have the repair offered again, or say that a held one is settled."""
     person = identify(click, config)
     if isinstance(person, Denied):
         return person

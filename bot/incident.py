@@ -51,6 +51,7 @@ class Event(StrEnum):
     OFFER_CHANGED = "offer-changed"
     OFFER_LAPSED = "offer-lapsed"
     RENEWED = "renewed"
+    RESOLVED = "resolved"
     DECIDED = "decided"
     DECISION_DROPPED = "decision-dropped"
     APPROVAL_RECORDED = "approval-recorded"
@@ -68,13 +69,13 @@ _BEFORE: Final = (*_WAITING, State.DECIDING)
 
 TABLE: Final[Mapping[tuple[State, Event], State]] = {
     # Findings: worse ones ask again where people had said no; a decision in flight was about other findings.
-    **{(state, Event.FINDINGS_CHANGED): state for state in State if state is not State.CLOSED},
-    **{(state, Event.FINDINGS_WORSENED): state for state in State if state is not State.CLOSED},
+    # While a repair may run they stand still: it was approved for these, and it verifies by itself.
+    **{(state, Event.FINDINGS_CHANGED): state for state in _WAITING},
+    **{(state, Event.FINDINGS_WORSENED): State.OPEN for state in _WAITING if state is not State.HELD},
+    (State.HELD, Event.FINDINGS_WORSENED): State.HELD,
     (State.DECIDING, Event.FINDINGS_CHANGED): State.OPEN,
     (State.DECIDING, Event.FINDINGS_WORSENED): State.OPEN,
-    (State.LAPSED, Event.FINDINGS_WORSENED): State.OPEN,
-    (State.DECLINED, Event.FINDINGS_WORSENED): State.OPEN,
-    **{(state, Event.FINDINGS_CLEARED): State.CLOSED for state in _BEFORE},
+    **{(state, Event.FINDINGS_CLEARED): State.CLOSED for state in _BEFORE if state is not State.HELD},
     **{(state, Event.NODE_GONE): State.CLOSED for state in _BEFORE},
     # The offer: what people may approve, and until when.
     (State.OPEN, Event.OFFER_CHANGED): State.OPEN,
@@ -84,6 +85,8 @@ TABLE: Final[Mapping[tuple[State, Event], State]] = {
     (State.LAPSED, Event.RENEWED): State.OPEN,
     (State.DECLINED, Event.RENEWED): State.OPEN,
     (State.HELD, Event.RENEWED): State.OPEN,
+    # A held repair left the node half way: only a person says that it is in order again.
+    (State.HELD, Event.RESOLVED): State.CLOSED,
     # Decisions: a click counts once it is recorded; one recorded elsewhere counts just the same.
     (State.OPEN, Event.DECIDED): State.DECIDING,
     (State.DECIDING, Event.DECISION_DROPPED): State.OPEN,
@@ -125,12 +128,23 @@ class Decision:
     reason: str = ""
 
 
+class Why(StrEnum):
+    """How an incident can end. `recorded` is closed by a person in Git, without our having seen why."""
+
+    REPAIRED = "repaired"
+    CLEARED = "cleared"
+    NODE_GONE = "node-gone"
+    RESOLVED = "resolved"
+    RECORDED = "recorded"
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why an incident closed: `repaired`, `cleared`, `node-gone` or `recorded` (by a person, in Git)."""
+    """Why an incident closed, and who said so (empty when nobody had to)."""
 
-    why: str
+    why: Why
     at: datetime
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +154,8 @@ class Incident:
     `boot_id` is the boot of the findings shown, `opened_boot_id` that of the first ones (part of the id).
     `companions` are findings that open nothing by themselves but belong to the same fault. `attempt` numbers
     the decision files to be written next, from 1. `worsened` says that worse findings came after the first
-    ones; `clear_since` is since when none of them is seen.
+    ones; `clear_since` is since when none of them is seen. An offer's time runs from `offer_from`.
+    `recorded` are the names of the incident's files that were read back from Git.
     """
 
     id: str
@@ -152,6 +167,7 @@ class Incident:
     boot_id: str
     opened_at: datetime
     findings: tuple[Finding, ...]
+    offer_from: datetime
     companions: tuple[Finding, ...] = ()
     state: State = State.OPEN
     revision: int = 1
@@ -163,6 +179,7 @@ class Incident:
     worsened: bool = False
     clear_since: datetime | None = None
     ending: Ending | None = None
+    recorded: frozenset[str] = frozenset()
 
     @property
     def evidence_digest(self) -> str:

@@ -4,15 +4,14 @@ One table from the first action of the findings (node checks, section 5) to what
 is not built is said, never promised: `offered` is always an action that the reconciler has steps for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from bot.incident import Cause
 from checks.finding import Action, Finding
-from reconciler.observed import Budget, Pod
 from reconciler.repair import steps
-from reconciler.repair.record import Plan, PlannedPod
+from reconciler.repair.record import PlannedPod
 
 PROVIDER: Final = "redfish"
 """The one way to reset a machine that this version has."""
@@ -122,11 +121,6 @@ def leading(findings: tuple[Finding, ...]) -> Finding:
     decided = [each for each in findings if each.code == VENDOR_DECISION and each.action is not Action.ASK]
     standing = [each for each in findings if not any(_replaces(one, each) for one in decided)]
     return max(standing, key=lambda each: (_HEAVY.index(each.action), -each.first_seen, each.key))
-
-
-def plan(action: Action, pods: Iterable[Pod], budgets: Iterable[Budget]) -> Plan:
-    """Return the plan that people are shown and the reconciler runs."""
-    return steps.plan(action, PROVIDER, steps.disturbs(pods, budgets))
 
 
 def covers(shown: tuple[PlannedPod, ...], current: tuple[PlannedPod, ...]) -> bool:

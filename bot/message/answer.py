@@ -36,6 +36,7 @@ class Glance:
 
 
 _DENIALS: Final[Mapping[Denial, str]] = {
+    Denial.STARTING: "I have just been started and am still reading what is open. Try again in a moment.",
     Denial.UNKNOWN_INCIDENT: "This incident is not open any more.",
     Denial.ACCOUNT_UNREADABLE: "Slack could not say who you are just now, so your access could not be "
     "checked. Try again in a moment.",

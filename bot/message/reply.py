@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from bot.incident import Incident, State
+from bot.incident import Incident, State, Why
 from bot.message import words
 from bot.message.blocks import Message, escape, section, when
 from bot.message.root import sentence
@@ -72,7 +72,9 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
             yield f"{entry.name}-{incident.attempt}", _step(entry)
     if is_blocked(progress):
         note = escape(progress.message, REASON)
-        yield f"blocked-{incident.attempt}-{digest(progress.message)}", f"*The drain is blocked.* {note}"
+        # The same pods behind the same budgets are one piece of news, however many others have gone.
+        blocker = digest(re.sub(r"[0-9]+ pods? left", "", progress.message))
+        yield f"blocked-{incident.attempt}-{blocker}", f"*The drain is blocked.* {note}"
 
 
 def is_blocked(progress: RepairStatus) -> bool:
@@ -99,10 +101,11 @@ def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
 
 
 _WHY: Final = {
-    "repaired": "The repair succeeded.",
-    "cleared": "The findings cleared and stayed away; nothing was done to the node.",
-    "node-gone": "The node is not in the cluster any more.",
-    "recorded": "It was closed in Git.",
+    Why.REPAIRED: "The repair succeeded.",
+    Why.CLEARED: "The findings cleared and stayed away; nothing was done to the node.",
+    Why.NODE_GONE: "The node is not in the cluster any more.",
+    Why.RESOLVED: "A person says that the node is in order.",
+    Why.RECORDED: "It was closed in Git.",
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from bot.incident import Incident, State, worst
+from bot.incident import Incident, State, Why, worst
 from bot.message import words
 from bot.message.blocks import (
     Block,
@@ -32,6 +32,7 @@ from reconciler.repair.record import Plan, PlannedPod
 APPROVE: Final = "approve"
 REJECT: Final = "reject"
 RENEW: Final = "renew"
+RESOLVE: Final = "resolve"
 """Ids of the buttons."""
 
 EVIDENCE_FINDINGS: Final = 6
@@ -71,7 +72,7 @@ def headline(incident: Incident) -> str:
     lead = worst(incident.findings)
     match incident.state:
         case State.CLOSED:
-            why = incident.ending.why if incident.ending else "recorded"
+            why = incident.ending.why if incident.ending else Why.RECORDED
             return f"\N{WHITE HEAVY CHECK MARK} {_ENDINGS[why]}: {what}"
         case State.APPROVED | State.REPAIRING:
             return f"\N{WRENCH} In repair: {what}"
@@ -82,10 +83,11 @@ def headline(incident: Incident) -> str:
 
 
 _ENDINGS: Final = {
-    "repaired": "Repaired",
-    "cleared": "Cleared by itself",
-    "node-gone": "Node gone",
-    "recorded": "Closed in Git",
+    Why.REPAIRED: "Repaired",
+    Why.CLEARED: "Cleared by itself",
+    Why.NODE_GONE: "Node gone",
+    Why.RESOLVED: "Resolved by a person",
+    Why.RECORDED: "Closed in Git",
 }
 
 
@@ -160,6 +162,8 @@ def _buttons(standing: Standing) -> Iterator[Block]:
             elements.append(button("Reject …", REJECT, value))
         case State.LAPSED | State.DECLINED | State.HELD if standing.recommendation.offered:
             elements = [button("Offer again", RENEW, value)]
+    if incident.state is State.HELD:
+        elements.append(button("Node is in order", RESOLVE, value))
     if elements:
         yield {"type": "actions", "block_id": f"decide-{incident.revision}", "elements": elements}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from bot.incident import Decision, Incident, State
+from bot.incident import Decision, Incident, State, Why
 from bot.message import words
 from bot.message.blocks import escape, when
 from reconciler.repair.record import Phase, RepairOutcome, StepState
@@ -110,13 +110,16 @@ def _closed(incident: Incident) -> Iterator[str]:
         return
     at = when(ending.at)
     match ending.why:
-        case "repaired" if incident.outcomes:
+        case Why.REPAIRED if incident.outcomes:
             yield ended(incident.outcomes[-1])
             yield f"*Closed* at {at}, {words.span(ending.at - incident.opened_at)} after it opened."
-        case "cleared":
+        case Why.CLEARED:
             yield f"*Closed* at {at}: the findings cleared and stayed away. Nothing was done to the node."
-        case "node-gone":
+        case Why.NODE_GONE:
             yield f"*Closed* at {at}: the node is not in the cluster any more."
+        case Why.RESOLVED:
+            by = escape(ending.by, words.NAME)
+            yield f"*Closed* at {at}: {by} says that the node is in order."
         case _:
             yield f"*Closed* in Git, seen at {at}."
 

@@ -1,0 +1,81 @@
+"""`python -m bot [--config FILE]`: runs the bot until it is told to stop.
+
+Exit code 0 after SIGTERM or SIGINT, 2 when the settings cannot be used.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from bot.settings import BotTable, Settings
+from bot.wiring import Bot, build, log_as_json
+from reconciler.settings import SettingsError, load
+
+log = structlog.get_logger("bot")
+
+LEAVE_SECONDS = 3
+"""How long open connections may finish after a signal."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the bot and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="bot", description="Tells people what is wrong, asks them, records what they decide.",
+        epilog="example: python -m bot --config /etc/clusterwright/clusterwright.toml",
+    )  # fmt: skip
+    parser.add_argument("--config", type=Path, help="settings file (TOML); else CLUSTERWRIGHT_CONFIG")
+    arguments = parser.parse_args(argv)
+    log_as_json()
+    try:
+        settings = load(Settings, arguments.config)
+        bot = build(settings)
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
+        return 2
+    asyncio.run(_serve(bot, settings.bot))
+    return 0
+
+
+async def _serve(bot: Bot, settings: BotTable) -> None:
+    server = uvicorn.Server(_server_config(bot, settings))
+
+    def leave(*_: object) -> None:
+        server.should_exit = True
+
+    # The server takes the signals while it serves, and raises them once more for us when it has ended.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
+    working = asyncio.create_task(bot.work())
+    log.info("bot_started", listen=settings.listen)
+    try:
+        await server.serve()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await bot.close()
+        log.info("bot_stopped")
+
+
+def _server_config(bot: Bot, settings: BotTable) -> uvicorn.Config:
+    host, port = settings.address
+    return uvicorn.Config(
+        bot.web,
+        host=host,
+        port=port,
+        ssl_certfile=settings.tls_cert_file,
+        ssl_keyfile=settings.tls_key_file,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=LEAVE_SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

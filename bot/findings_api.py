@@ -1,0 +1,139 @@
+"""The HTTP door for programs: agents post reports, the reconciler asks for the newest, probes, metrics.
+
+Whose a token is is asked of Kubernetes each time. A node speaks for itself alone, and only through its agent.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot.lifecycle.desk import Bell, Desk
+from bot.lifecycle.reports import ReportBook, Verdict
+from checks.report import AUDIENCE, REPORT_PATH, decode
+from reconciler.observe import Identity, Observer, UnavailableError
+
+log = structlog.get_logger("bot.findings_api")
+
+BODY_LIMIT = 1 << 20
+"""Largest report in bytes; a node with every check failing on eight GPUs needs a tenth."""
+
+TOKEN_LIMIT = 16_384
+"""Longest token in characters; a projected one has about 1,200."""
+
+
+class RefusedError(Exception):
+    """Ends a request with an HTTP status and what is wrong, with how to mend it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class FindingsApi:
+    """Serves reports. `namespace` is ours: only its service accounts `clusterwright-*` are known here."""
+
+    def __init__(self, desk: Desk, book: ReportBook, heard: Bell, observer: Observer, namespace: str) -> None:
+        self._desk = desk
+        self._book = book
+        self._heard = heard
+        self._observer = observer
+        self._accounts = f"system:serviceaccount:{namespace}:clusterwright-"
+
+    def routes(self) -> list[Route]:
+        """Return the routes to mount."""
+        return [
+            Route(REPORT_PATH, self._answered(self._take), methods=["POST"]),
+            Route("/v1/nodes/{node}/report", self._answered(self._give), methods=["GET"]),
+            Route("/healthz", self._health, methods=["GET"]),
+            Route("/metrics", self._metrics, methods=["GET"]),
+        ]
+
+    async def _take(self, request: Request) -> Response:
+        who = await self._identify(request, "agent")
+        body = await _body(request)
+        try:
+            report = decode(body)
+        except msgspec.DecodeError as error:
+            raise RefusedError(422, f"the report is not valid: {error}") from error
+        if who.node is None:
+            raise RefusedError(403, "the token is bound to no node; project it into the agent's pod")
+        if report.node != who.node:
+            raise RefusedError(403, f"the token is of node {who.node}, the report of {report.node}")
+        verdict = self._book.accept(report)
+        if verdict is Verdict.STALE:
+            raise RefusedError(409, f"a later report of this boot than {report.sequence} is held")
+        if verdict is Verdict.NEW:
+            self._heard.ring()
+        return JSONResponse({"accepted": report.sequence}, status_code=202)
+
+    async def _give(self, request: Request) -> Response:
+        await self._identify(request, "reconciler")
+        node = request.path_params["node"]
+        held = self._book.newest(node)
+        if held is None:
+            raise RefusedError(404, f"no report of {node} is held")
+        return Response(msgspec.json.encode(held), media_type="application/json")
+
+    async def _health(self, _: Request) -> Response:
+        """Alive is what this says; a dependency that is down is said, and no reason to be restarted."""
+        trouble = self._desk.trouble
+        return JSONResponse({"status": "degraded" if trouble else "ok", "trouble": sorted(trouble)})
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(generate_latest(self._desk.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def _identify(self, request: Request, program: str) -> Identity:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or len(token) > TOKEN_LIMIT:
+            raise RefusedError(401, f"a bearer token for audience {AUDIENCE} is needed")
+        try:
+            who = await asyncio.to_thread(self._observer.review_token, token, AUDIENCE)
+        except UnavailableError as error:
+            self._desk.report_trouble("token-review", str(error))
+            raise RefusedError(503, "the token cannot be checked just now; try again") from error
+        self._desk.report_trouble("token-review", "")
+        if who is None:
+            raise RefusedError(401, f"the token is not valid for audience {AUDIENCE}, or no longer")
+        if who.username != self._accounts + program:
+            raise RefusedError(403, f"{who.username} may not do this; {self._accounts}{program} may")
+        return who
+
+    def _answered(
+        self, serve: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                response = await serve(request)
+            except RefusedError as refusal:
+                if refusal.status not in (404, 503):
+                    log.warning(
+                        "request_refused", path=request.url.path, status=refusal.status, reason=refusal.text
+                    )
+                response = JSONResponse({"error": refusal.text}, status_code=refusal.status)
+            if request.url.path == REPORT_PATH:
+                self._desk.metrics.reports.labels(str(response.status_code)).inc()
+            return response
+
+        return answer
+
+
+async def _body(request: Request) -> bytes:
+    too_large = RefusedError(413, f"the report is larger than {BODY_LIMIT} bytes")
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > BODY_LIMIT:
+        raise too_large
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise too_large
+    return bytes(body)

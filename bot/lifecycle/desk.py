@@ -1,0 +1,186 @@
+"""The open incidents in memory, with what has been shown of them; the only place where they change."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.incident import Cause, Event, Incident, State, follow
+from bot.lifecycle.metrics import Metrics
+from bot.message.root import Standing
+from bot.recommend import PROVIDER, Recommendation, recommend
+
+if TYPE_CHECKING:
+    from reconciler.config.schema import Config
+    from reconciler.observed import Node
+
+log = structlog.get_logger("bot.lifecycle")
+
+
+@dataclass(slots=True)
+class Shown:
+    """What Slack shows of an incident, as far as we know it.
+
+    `ts` is the root's, None while it is not posted. `text_digest` and `state` are of what was last sent;
+    `keys` are the milestones posted, None while that has to be looked up. `reposted` says that the root was
+    deleted and posted once more, `lost` that Slack will not take this thread any more.
+    """
+
+    channel: str = ""
+    ts: str | None = None
+    text_digest: str = ""
+    state: State | None = None
+    keys: set[str] | None = None
+    edited_at: datetime | None = None
+    reposted: bool = False
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Case:
+    """One open incident, on the desk `since` a moment.
+
+    `looked_at` is when Kubernetes was last asked whom a repair would disturb. `trouble` names, by
+    dependency, what keeps the incident from going on. `tries` counts failed attempts to record its decision.
+    `lock` serialises what people decide about it.
+    """
+
+    incident: Incident
+    since: datetime
+    shown: Shown = field(default_factory=Shown)
+    looked_at: datetime | None = None
+    tries: int = 0
+    trouble: dict[str, str] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Bell:
+    """Wakes every loop that waits: something has changed, look again."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Event] = []
+
+    def listen(self) -> asyncio.Event:
+        """Return an event that is set at every ring; the listener clears it."""
+        event = asyncio.Event()
+        self._waiting.append(event)
+        return event
+
+    def ring(self) -> None:
+        """Wake every listener."""
+        for event in self._waiting:
+            event.set()
+
+
+class Desk:
+    """All open incidents, and what was last read of the cluster and its configuration.
+
+    `nodes` is None while Kubernetes has never been read. Used by the event loop's thread alone.
+    """
+
+    def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
+        self.cluster = cluster
+        self.cases: dict[str, Case] = {}
+        self.closed: set[str] = set()
+        self.nodes: dict[str, Node] | None = None
+        self.config: Config | None = None
+        self.read_git = False
+        self.trouble: dict[str, str] = {}
+        self.bell = Bell()
+        self.started_at = clock()
+        self.metrics = metrics
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Return the present moment (UTC)."""
+        return self._clock()
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """Every incident that is not closed, oldest first."""
+        living = [each.incident for each in self.cases.values() if each.incident.state is not State.CLOSED]
+        return tuple(sorted(living, key=lambda each: (each.opened_at, each.id)))
+
+    def find(self, node_uid: str, cause: Cause) -> Case | None:
+        """Return the open incident of that cause on that node."""
+        for case in self.cases.values():
+            its = case.incident
+            if (its.node_uid, its.cause) == (node_uid, cause) and its.state is not State.CLOSED:
+                return case
+        return None
+
+    def in_repair(self, node_uid: str) -> bool:
+        """Whether a repair of that node may be running."""
+        return any(each.node_uid == node_uid and each.state.may_repair for each in self.incidents)
+
+    def open(self, incident: Incident) -> Case:
+        """Take an incident onto the desk."""
+        case = Case(incident, self._clock())
+        self.cases[incident.id] = case
+        self.metrics.open_incidents.set(len(self.incidents))
+        self.bell.ring()
+        return case
+
+    def drop(self, incident_id: str) -> None:
+        """Put an incident away that is closed, recorded and told."""
+        self.cases.pop(incident_id, None)
+        self.closed.add(incident_id)
+
+    def follow(self, case: Case, event: Event, **changes: Any) -> bool:
+        """Let the event happen; False when the incident's state refuses it."""
+        after = follow(case.incident, event, **changes)
+        if after is None:
+            return False
+        self.put(case, after)
+        return True
+
+    def put(self, case: Case, after: Incident) -> None:
+        """Replace the incident by what it is now, and say so if its state changed."""
+        before = case.incident
+        if after == before:
+            return
+        case.incident = after
+        self.bell.ring()
+        if after.state is not before.state:
+            log.info(
+                "incident_moved",
+                incident=after.id,
+                node=after.node,
+                was=before.state.value,
+                now=after.state.value,
+            )
+            self.metrics.moves.labels(after.state.value).inc()
+            self.metrics.open_incidents.set(len(self.incidents))
+
+    def update(self, case: Case, **changes: Any) -> None:
+        """Change what is shown of the incident without a new revision."""
+        self.put(case, replace(case.incident, **changes))
+
+    def recommendation(self, incident: Incident) -> Recommendation:
+        """Return what is recommended now."""
+        node = (self.nodes or {}).get(incident.node)
+        pool = self.config.pool_of(node.labels) if self.config and node else None
+        provider = PROVIDER if pool is not None and pool.redfish is not None else None
+        return recommend(incident.cause, incident.findings, provider)
+
+    def standing(self, case: Case) -> Standing:
+        """Return what people are shown."""
+        return Standing(case.incident, self.recommendation(case.incident), " ".join(self._troubles(case)))
+
+    def _troubles(self, case: Case) -> Iterable[str]:
+        return (text for _, text in sorted(case.trouble.items()))
+
+    def report_trouble(self, name: str, text: str) -> None:
+        """Note that a dependency is in trouble (empty text: it is well again); logged when that changes."""
+        if self.trouble.get(name, "") == text:
+            return
+        if text:
+            self.trouble[name] = text
+            log.warning("dependency_failed", dependency=name, reason=text)
+        else:
+            self.trouble.pop(name, None)
+            log.info("dependency_recovered", dependency=name)
+        self.metrics.up.labels(name).set(0 if text else 1)

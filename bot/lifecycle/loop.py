@@ -1,0 +1,145 @@
+"""The loops that keep reports, incidents, Git, Kubernetes and Slack in line, until they are told to stop.
+
+Each looks again after its own time, or when something has changed. A loop never dies of an error: it says so
+once and goes on, because a person who is not told is worse than a line in a log.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from bot.lifecycle.cluster import ClusterSync
+from bot.lifecycle.decide import Decisions
+from bot.lifecycle.desk import Bell, Desk
+from bot.lifecycle.git import GitSync
+from bot.lifecycle.notice import Patience, notice
+from bot.lifecycle.reports import ReportBook
+from bot.lifecycle.threads import Chat, Threads
+from bot.records.ledger import Ledger
+from reconciler.observe import Observer
+
+log = structlog.get_logger("bot.lifecycle")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How often to look. `sweep` is the longest time until a deadline is seen to have passed."""
+
+    sweep: timedelta
+    git_poll: timedelta
+    git_retry: timedelta
+    nodes_poll: timedelta
+    repairs_poll: timedelta
+    offer_refresh: timedelta
+    edit_after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The systems that the bot speaks with."""
+
+    ledger: Ledger
+    observer: Observer
+    chat: Chat
+
+
+class Lifecycle:
+    """Runs the incidents of one cluster. `heard` is rung when a report brings something new."""
+
+    def __init__(
+        self, desk: Desk, book: ReportBook, outside: Outside, patience: Patience, times: Times
+    ) -> None:
+        self.desk = desk
+        self.book = book
+        self.heard = Bell()
+        self._patience = patience
+        self._times = times
+        self._cluster = ClusterSync(desk, book, outside.observer, patience.offer_lifetime)
+        self.decisions = Decisions(desk, outside.chat, self._cluster, patience.report_interval)
+        self._git = GitSync(desk, outside.ledger, self.decisions.still_right)
+        self._threads = Threads(desk, outside.chat, times.edit_after)
+        self._git_news = Bell()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        times, bell = self._times, self.desk.bell
+        async with asyncio.TaskGroup() as group:
+            for name, bells, step in (
+                ("notice", (self.heard, bell), self._notice),
+                ("git-read", (self._git_news,), self._read_git),
+                ("git-write", (bell,), self._write_git),
+                ("nodes", (), self._read_nodes),
+                ("offers", (bell,), self._offer),
+                ("repairs", (), self._follow_repairs),
+                ("threads", (bell,), self._sync_threads),
+            ):
+                group.create_task(_every(name, bells, step), name=name)
+            log.info("lifecycle_started", cluster=self.desk.cluster, sweep=times.sweep.total_seconds())
+
+    async def _notice(self) -> timedelta:
+        notice(self.desk, self.book.all(), self._patience)
+        return self._times.sweep
+
+    async def _read_git(self) -> timedelta:
+        await self._git.read()
+        return self._times.git_poll
+
+    async def _write_git(self) -> timedelta:
+        if not self.desk.read_git or await self._git.write():
+            return self._times.git_poll
+        return -max(self._times.git_retry, timedelta(seconds=self._git.retry_after))
+
+    async def _read_nodes(self) -> timedelta:
+        await self._cluster.read_nodes()
+        return self._times.nodes_poll
+
+    async def _offer(self) -> timedelta:
+        await self._cluster.offer(self._times.offer_refresh)
+        return self._times.sweep
+
+    async def _follow_repairs(self) -> timedelta:
+        if await self._cluster.follow_repairs():
+            # The outcome is in Git, or about to be.
+            self._git_news.ring()
+        return self._times.repairs_poll
+
+    async def _sync_threads(self) -> timedelta:
+        if not self.desk.read_git:
+            return self._times.sweep
+        wait = await self._threads.sync()
+        return timedelta(seconds=-wait) if wait else self._times.sweep
+
+
+Step = Callable[[], Awaitable[timedelta]]
+
+
+async def _every(name: str, bells: tuple[Bell, ...], step: Step) -> None:
+    """Run `step` for ever: again after the time it answers, or at a ring; a negative time is slept out."""
+    rung = [bell.listen() for bell in bells]
+    failed = ""
+    while True:
+        for event in rung:
+            event.clear()
+        try:
+            pause = await step()
+            failed = ""
+        except Exception as error:
+            if failed != repr(error):
+                log.exception("loop_failed", loop=name)
+            failed, pause = repr(error), -timedelta(seconds=1)
+        await _pause(rung, pause)
+
+
+async def _pause(rung: list[asyncio.Event], pause: timedelta) -> None:
+    if pause < timedelta(0) or not rung:
+        await asyncio.sleep(abs(pause.total_seconds()))
+        return
+    waiting = [asyncio.create_task(event.wait()) for event in rung]
+    try:
+        await asyncio.wait(waiting, timeout=pause.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()

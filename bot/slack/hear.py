@@ -1,0 +1,192 @@
+"""What people do in Slack → decisions and answers. Acknowledged first, worked on afterwards.
+
+Slack wants to be answered within three seconds and then forgets the click, so nothing here waits before the
+acknowledgement, and every click gets an answer.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import structlog
+from slack_bolt.async_app import AsyncAck, AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.response import BoltResponse
+
+from bot.command import Help, ListIncidents, Mistake, ShowIncident, Status, parse
+from bot.lifecycle.decide import Decisions, Pressed
+from bot.lifecycle.desk import Desk
+from bot.lifecycle.threads import ChatRefusedError, ChatUnavailableError, ChatUnknownError
+from bot.message import answer
+from bot.message.answer import REASON_BLOCK, REJECTION, Glance
+from bot.message.blocks import Message
+from bot.message.root import APPROVE, REJECT, RENEW, RESOLVE
+from bot.slack.speak import Speaker
+
+log = structlog.get_logger("bot.slack")
+
+COMMAND: Final = "/cluster"
+
+Body = dict[str, Any]
+
+
+class Hearer:
+    """Takes clicks, modals and commands. `reporting` counts the nodes whose reports are recent."""
+
+    def __init__(
+        self, speaker: Speaker, desk: Desk, decisions: Decisions, reporting: Callable[[], int]
+    ) -> None:
+        self._speaker = speaker
+        self._desk = desk
+        self._decisions = decisions
+        self._reporting = reporting
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.team = ""
+
+    def app(self, signing_secret: str) -> AsyncApp:
+        """Return the Bolt app; `signing_secret` is empty in Socket Mode, which has no signatures."""
+        logger = logging.getLogger("bot.slack.bolt")
+        app = AsyncApp(
+            signing_secret=signing_secret,
+            client=self._speaker.client,
+            authorize=self._authorize,
+            logger=logger,
+            raise_error_for_unhandled_request=False,
+        )
+        for action in (APPROVE, RENEW, RESOLVE):
+            app.action(action)(self._pressed)
+        app.action(REJECT)(self._rejecting)
+        app.action(re.compile(".*"))(_only_ack)
+        app.view(REJECTION)(self._rejected)
+        app.view_closed(re.compile(".*"))(_only_ack)
+        app.command(COMMAND)(self._asked)
+        app.event(re.compile(".*"))(_only_hear)
+        app.error(self._failed)
+        return app
+
+    async def close(self) -> None:
+        """Let the clicks in work finish, for a moment."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+
+    async def _authorize(self, **_: Any) -> AuthorizeResult:
+        return AuthorizeResult(
+            enterprise_id=None,
+            team_id=self.team or None,
+            bot_user_id=self._speaker.user or None,
+            bot_token=self._speaker.token(),
+        )
+
+    async def _pressed(self, ack: AsyncAck, body: Body) -> None:
+        await ack()
+        if self._is_foreign(body):
+            return
+        action, channel = body["actions"][0], _channel(body, self._speaker.channel)
+        pressed = Pressed(action["action_id"], body["user"]["id"], action.get("value") or "")
+        self._spawn(self._decide(pressed, channel))
+
+    async def _rejecting(self, ack: AsyncAck, body: Body) -> None:
+        await ack()
+        if self._is_foreign(body):
+            return
+        value = body["actions"][0].get("value") or ""
+        view = answer.rejection_modal(value.split(" ")[0] or "unknown", value)
+        self._spawn(self._open(body["trigger_id"], view, body["user"]["id"]))
+
+    async def _rejected(self, ack: AsyncAck, body: Body) -> None:
+        view = body["view"]
+        reason = str(view["state"]["values"][REASON_BLOCK][REASON_BLOCK].get("value") or "").strip()
+        if not reason:
+            await ack(response_action="errors", errors={REASON_BLOCK: "Say why in a few words."})
+            return
+        await ack()
+        if not self._is_foreign(body):
+            pressed = Pressed(REJECT, body["user"]["id"], view["private_metadata"], reason)
+            self._spawn(self._decide(pressed, self._speaker.channel))
+
+    async def _asked(self, ack: AsyncAck, body: Body) -> None:
+        message = self._answer(str(body.get("text") or ""))
+        await ack(text=message.text, blocks=list(message.blocks), response_type="ephemeral")
+
+    def _answer(self, text: str) -> Message:
+        match parse(text):
+            case Status():
+                return answer.status(self._glance())
+            case ListIncidents():
+                return answer.incidents(self._desk.incidents)
+            case ShowIncident(named):
+                found = self._desk.cases.get(named)
+                if found is None:
+                    return answer.no_such_incident(named, self._desk.incidents)
+                return answer.incident(found.incident)
+            case Mistake() as wrong:
+                return answer.mistake(wrong)
+            case Help():
+                return answer.help_text()
+
+    def _glance(self) -> Glance:
+        nodes = self._desk.nodes
+        return Glance(
+            cluster=self._desk.cluster,
+            nodes=None if nodes is None else len(nodes),
+            ready=None if nodes is None else sum(node.ready for node in nodes.values()),
+            reporting=self._reporting(),
+            incidents=self._desk.incidents,
+            trouble=tuple(f"{name}: {text}" for name, text in sorted(self._desk.trouble.items())),
+        )
+
+    async def _decide(self, pressed: Pressed, channel: str) -> None:
+        denied = await self._decisions.press(pressed)
+        if denied is not None:
+            await self._whisper(channel, pressed.user, answer.denied(denied))
+
+    async def _open(self, trigger: str, view: Body, user: str) -> None:
+        try:
+            await self._speaker.ask(trigger, view)
+        except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
+            log.warning("modal_not_opened", user=user, reason=str(error))
+            await self._whisper(self._speaker.channel, user, answer.failed())
+
+    async def _whisper(self, channel: str, user: str, message: Message) -> None:
+        try:
+            await self._speaker.whisper(channel, user, message)
+        except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
+            log.warning("answer_not_delivered", user=user, reason=str(error))
+
+    def _is_foreign(self, body: Body) -> bool:
+        """Whether the click is from another workspace than the one we belong to."""
+        team = str((body.get("team") or {}).get("id") or "")
+        foreign = bool(self.team) and bool(team) and team != self.team
+        if foreign:
+            log.warning("click_of_another_workspace", team=team)
+            self._desk.metrics.denied.labels("another-workspace").inc()
+        return foreign
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            log.exception("click_failed")
+
+    async def _failed(self, error: Exception) -> BoltResponse:
+        log.error("slack_request_failed", reason=type(error).__name__)
+        return BoltResponse(status=200, body="")
+
+
+def _channel(body: Body, ours: str) -> str:
+    return str((body.get("channel") or body.get("container") or {}).get("id") or ours)
+
+
+async def _only_ack(ack: AsyncAck) -> None:
+    await ack()
+
+
+async def _only_hear() -> None:
+    """Events carry nothing that a look at the world does not tell."""
