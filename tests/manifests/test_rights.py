@@ -3,10 +3,16 @@
 Invariant: of every verb on every resource that matters, in each namespace, exactly the listed are allowed.
 """
 
+import copy
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from checks.report import AUDIENCE
+from reconciler.act import CRDS, Actor
+from reconciler.connection import Connection, UnavailableError
+from tests.lab import manifests
 from tests.lab.kube.kube import Kube
 
 NAMESPACES = ("clusterwright", "kube-node-lease", "default")
@@ -74,21 +80,19 @@ ALLOWED: dict[str, set[Right]] = {
     "agent": set(),
     "bot": {
         *rights("create", "tokenreviews.authentication.k8s.io"),
-        *rights("get list watch", "nodes"),
-        *rights("get list watch", "pods", *NAMESPACES),
-        *rights("get list watch", "poddisruptionbudgets.policy", *NAMESPACES),
-        *rights("get list watch", "repairs.clusterwright.dev"),
+        *rights("get list", "nodes"),
+        *rights("list", "pods", *NAMESPACES),
+        *rights("list", "poddisruptionbudgets.policy", *NAMESPACES),
+        *rights("list", "repairs.clusterwright.dev"),
     },
     "reconciler": {
         *rights("get list patch", "nodes"),
-        *rights("get list", "pods", *NAMESPACES),
+        *rights("list", "pods", *NAMESPACES),
         *rights("create", "pods/eviction", *NAMESPACES),
-        *rights("get list", "poddisruptionbudgets.policy", *NAMESPACES),
+        *rights("list", "poddisruptionbudgets.policy", *NAMESPACES),
         *rights("get list create", "repairs.clusterwright.dev"),
         *rights("patch", "repairs.clusterwright.dev/status"),
-        *rights(
-            "get create patch", "customresourcedefinitions.apiextensions.k8s.io=repairs.clusterwright.dev"
-        ),
+        *rights("create patch", "customresourcedefinitions.apiextensions.k8s.io=repairs.clusterwright.dev"),
         *rights("get create patch", "leases.coordination.k8s.io", "clusterwright"),
         *rights("get", "leases.coordination.k8s.io", "kube-node-lease"),
     },
@@ -137,3 +141,29 @@ def test_a_program_may_do_exactly_what_is_listed(server: Kube, program: str) -> 
 
 def test_the_table_lists_only_rights_that_are_tried() -> None:
     assert set().union(*ALLOWED.values()) <= set(every_right())
+
+
+def test_the_reconciler_defines_its_own_resource_on_a_cluster_without_it_and_no_other(server: Kube) -> None:
+    definition = manifests.find("CustomResourceDefinition", "repairs.clusterwright.dev")
+    server.request("DELETE", f"{CRDS}/repairs.clusterwright.dev")
+    deadline = time.monotonic() + 20
+    while (
+        server.request("GET", f"{CRDS}/repairs.clusterwright.dev")[0] != 404 and time.monotonic() < deadline
+    ):
+        time.sleep(0.1)
+    actor = Actor(Connection(server.kubeconfig_for("clusterwright-reconciler"), 10.0), "clusterwright")
+    actor.apply_crd(definition)
+    assert server.request("GET", f"{CRDS}/repairs.clusterwright.dev")[0] == 200
+
+    other = copy.deepcopy(definition)
+    other["metadata"]["name"] = "mends.clusterwright.dev"
+    other["spec"]["names"] = {"kind": "Mend", "listKind": "MendList", "plural": "mends", "singular": "mend"}
+    with pytest.raises(UnavailableError, match="forbidden"):
+        actor.apply_crd(other)
+    assert server.request("GET", f"{CRDS}/mends.clusterwright.dev")[0] == 404
+
+
+def test_the_agents_token_opens_nothing_at_the_api_server(server: Kube) -> None:
+    token = server.token("clusterwright", "clusterwright-agent", audiences=(AUDIENCE,))
+    with server.client(token) as client:
+        assert client.get("/api/v1/nodes").status_code == 401
