@@ -5,6 +5,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from aiohttp import web
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
@@ -32,8 +33,9 @@ HOME_VIEW = {"type": "home", "blocks": [{"type": "divider"}]}
 class BoltApp:
     """Answers `approve`, `reject`, the modal `reason`, `/cluster` and app_home_opened; notes what it saw."""
 
-    def __init__(self, slack: Slack) -> None:
+    def __init__(self, slack: Slack, *, over_http: bool = False) -> None:
         self._slack = slack
+        self._over_http = over_http
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.seen: list[dict[str, Any]] = []
@@ -55,17 +57,35 @@ class BoltApp:
 
     async def _start(self) -> None:
         self.client = AsyncWebClient(token=self._slack.bot_token, base_url=self._slack.base_url)
-        app = AsyncApp(client=self.client)
+        # Bolt's own answer to ssl_check comes before the signature is looked at.
+        app = AsyncApp(client=self.client, signing_secret=self._slack.signing_secret, ssl_check_enabled=False)
         app.action("approve")(self._approve)
         app.action("reject")(self._reject)
         app.view("reason")(self._reason)
         app.command("/cluster")(self._cluster)
         app.event("app_home_opened")(self._home)
-        self._socket: Any = AsyncSocketModeHandler(app, self._slack.app_token, ping_interval=1)
-        await self._socket.connect_async()
+        if self._over_http:
+            await self._serve(app)
+        else:
+            self._socket = self._handler(app)
+            await self._socket.connect_async()
+
+    def _handler(self, app: AsyncApp) -> Any:
+        return AsyncSocketModeHandler(app, self._slack.app_token, ping_interval=1)
+
+    async def _serve(self, app: AsyncApp) -> None:
+        self._runner = web.AppRunner(app.server(port=0, path="/slack/events").web_app)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self._slack.http.request_url = f"http://127.0.0.1:{port}/slack/events"
 
     async def _stop(self) -> None:
-        await self._socket.close_async()
+        if self._over_http:
+            await self._runner.cleanup()
+        else:
+            await self._socket.close_async()
         await asyncio.sleep(0.05)
 
     async def _approve(self, ack: Any, body: dict[str, Any], client: AsyncWebClient) -> None:

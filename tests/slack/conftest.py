@@ -25,3 +25,9 @@ def bolt(slack: Slack) -> Iterator[BoltApp]:
     with BoltApp(slack) as app:
         slack.wait_for(lambda: slack.connections == 1)
         yield app
+
+
+@pytest.fixture
+def http_bolt(slack: Slack) -> Iterator[BoltApp]:
+    with BoltApp(slack, over_http=True) as app:
+        yield app

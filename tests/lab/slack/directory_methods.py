@@ -1,6 +1,7 @@
 """auth.*, apps.*, users.*, usergroups.* and views.*: who is who, and what they see besides messages."""
 
 from tests.lab.slack.methods import Method, Site, needed, structure
+from tests.lab.slack.viewcheck import refuse_bad_view
 from tests.lab.slack.wire import Json, SlackError, missing
 from tests.lab.slack.workspace import User
 
@@ -70,14 +71,14 @@ def groups(site: Site, args: Json) -> Json:
 
 def open_view(site: Site, args: Json) -> Json:
     """views.open."""
-    view = _view(args)
+    view = refuse_bad_view(_view(args), "modal")
     user = site.grants.use_trigger(needed(args, "trigger_id"))
     return {"view": site.views.open(user, view)}
 
 
 def push_view(site: Site, args: Json) -> Json:
     """views.push."""
-    view = _view(args)
+    view = refuse_bad_view(_view(args), "modal")
     user = site.grants.use_trigger(needed(args, "trigger_id"))
     return {"view": site.views.push(user, view)}
 

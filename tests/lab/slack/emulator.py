@@ -296,9 +296,9 @@ class Slack:
         """HTTP mode: Slack's challenge."""
         return self._run(self.http.url_verification())
 
-    def ssl_check(self) -> Reply:
-        """HTTP mode: Slack's certificate check."""
-        return self._run(self.http.ssl_check())
+    def ssl_check(self, smuggled: Json | None = None) -> Reply:
+        """HTTP mode: Slack's certificate check, perhaps with the payload of an interaction beside it."""
+        return self._run(self.http.ssl_check(smuggled))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._listener.run(work)

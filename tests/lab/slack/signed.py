@@ -59,9 +59,12 @@ class SignedHttp:
         body = json.dumps({"type": "url_verification", "token": "lab", "challenge": "challenge-of-the-lab"})
         return await self.post(body.encode(), "application/json", {})
 
-    async def ssl_check(self) -> Reply:
-        """The certificate check that Slack sends with a form."""
-        return await self.post(b"ssl_check=1&token=lab", "application/x-www-form-urlencoded", {})
+    async def ssl_check(self, smuggled: Json | None = None) -> Reply:
+        """The certificate check that Slack sends as a form; an attacker may put an interaction beside it."""
+        fields = {"ssl_check": "1", "token": "lab"}
+        if smuggled is not None:
+            fields["payload"] = json.dumps(smuggled)
+        return await self.post(urlencode(fields).encode(), "application/x-www-form-urlencoded", {})
 
     async def post(self, body: bytes, kind: str, extra: dict[str, str]) -> Reply:
         """One request to the app, signed or spoiled as `tamper` says."""
