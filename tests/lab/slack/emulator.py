@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Slack:
-    """One emulated workspace with one app.
+    """One emulated workspace with one app, on `port` (0: any free one).
 
     `clock` gives Unix seconds (a test may hand in one that it moves); `seed` makes the random choices repeat.
     """
@@ -54,12 +54,13 @@ class Slack:
         workdir: Path | None = None,
         *,
         app_name: str = "Clusterwright",
+        port: int = 0,
         commands: tuple[str, ...] = ("/cluster",),
         clock: Clock = time.time,
         seed: int | None = None,
     ) -> None:
         del workdir  # everything is kept in memory; taken so that all emulators are made alike
-        self._listener = Listener()
+        self._listener = Listener(port)
         self.port = self._listener.port
         self.bot_token = "xoxb-lab-0001-example"
         self.app_token = "xapp-1-A0LAB0001-lab-example"

@@ -24,16 +24,16 @@ class Closable(Protocol):
 
 
 class Listener:
-    """Starts and stops serving on `port`, as often as wanted.
+    """Starts and stops serving on `port` (0: any free one), as often as wanted.
 
     A socket that is bound and never listens keeps the port for us while the service is down: connections
     are refused, and nobody else is given the port.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int) -> None:
         held = socket.socket()
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
+        held.bind(("127.0.0.1", port))
         self.port = int(held.getsockname()[1])
         weakref.finalize(self, os.close, held.detach())
         self._parts: list[Closable] = []
