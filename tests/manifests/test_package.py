@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from reconciler import settings
+from bot import settings as bot_settings
+from checks import settings as agent_settings
+from reconciler import settings as reconciler_settings
 from reconciler.config import reader
 from reconciler.config.schema import Config, RepairPolicy
 from tests.lab import manifests
@@ -37,12 +39,13 @@ def test_the_cluster_template_is_a_valid_configuration() -> None:
     assert read.policy == RepairPolicy(), "the template shows the defaults"
 
 
-def test_the_settings_in_the_manifests_are_accepted_by_the_reconciler() -> None:
-    for file in (
-        MANIFESTS / "base" / "clusterwright.toml",
-        MANIFESTS / "overlays/example/clusterwright.toml",
-    ):
-        assert settings.load(settings.Settings, file).git.backend == "github"
+@pytest.mark.parametrize("file", ["base/clusterwright.toml", "overlays/example/clusterwright.toml"])
+def test_the_settings_in_the_manifests_are_accepted_by_each_program(file: str) -> None:
+    path = MANIFESTS / file
+    assert reconciler_settings.load(reconciler_settings.Settings, path).git.backend == "github"
+    assert reconciler_settings.load(bot_settings.Settings, path).bot.address == ("0.0.0.0", 8443)
+    agent = agent_settings.load(path, {"CLUSTERWRIGHT_AGENT__NODE": "gpu-01"})
+    assert (agent.node, str(agent.kernel_log_path)) == ("gpu-01", "/dev/kmsg")
 
 
 @pytest.mark.parametrize(
