@@ -1,6 +1,6 @@
 """`python -m bot [--config FILE]`: runs the bot until it is told to stop.
 
-Exit code 0 after SIGTERM or SIGINT, 2 when the settings cannot be used.
+Exit code 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the settings cannot be used.
 """
 
 import argparse
@@ -37,11 +37,10 @@ def main(argv: list[str] | None = None) -> int:
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
         return 2
-    asyncio.run(_serve(bot, settings.bot))
-    return 0
+    return asyncio.run(_serve(bot, settings.bot))
 
 
-async def _serve(bot: Bot, settings: BotTable) -> None:
+async def _serve(bot: Bot, settings: BotTable) -> int:
     server = uvicorn.Server(_server_config(bot, settings))
 
     def leave(*_: object) -> None:
@@ -51,14 +50,19 @@ async def _serve(bot: Bot, settings: BotTable) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, leave)
     working = asyncio.create_task(bot.work())
+    working.add_done_callback(leave)
     log.info("bot_started", listen=settings.listen)
     try:
         await server.serve()
     finally:
         working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+        (ended,) = await asyncio.gather(working, return_exceptions=True)
         await bot.close()
-        log.info("bot_stopped")
+    if not server.started or not isinstance(ended, asyncio.CancelledError):
+        log.error("bot_failed", reason=str(ended))
+        return 1
+    log.info("bot_stopped")
+    return 0
 
 
 def _server_config(bot: Bot, settings: BotTable) -> uvicorn.Config:

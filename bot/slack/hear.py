@@ -7,7 +7,7 @@ acknowledgement, and every click gets an answer.
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import structlog
@@ -48,36 +48,36 @@ class Hearer:
     def app(self, signing_secret: str) -> AsyncApp:
         """Return the Bolt app; `signing_secret` is empty in Socket Mode, which has no signatures."""
         logger = logging.getLogger("bot.slack.bolt")
+        speaker = self._speaker
+
+        async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
+            user = speaker.user or None
+            return AuthorizeResult(
+                enterprise_id=enterprise_id, team_id=team_id, bot_user_id=user, bot_token=speaker.token()
+            )
+
         app = AsyncApp(
             signing_secret=signing_secret,
-            client=self._speaker.client,
-            authorize=self._authorize,
+            client=speaker.client,
+            authorize=authorize,
             logger=logger,
             raise_error_for_unhandled_request=False,
         )
         for action in (APPROVE, RENEW, RESOLVE):
-            app.action(action)(self._pressed)
-        app.action(REJECT)(self._rejecting)
+            app.action(action)(_by_name(self._pressed))
+        app.action(REJECT)(_by_name(self._rejecting))
         app.action(re.compile(".*"))(_only_ack)
-        app.view(REJECTION)(self._rejected)
+        app.view(REJECTION)(_by_name(self._rejected))
         app.view_closed(re.compile(".*"))(_only_ack)
-        app.command(COMMAND)(self._asked)
+        app.command(COMMAND)(_by_name(self._asked))
         app.event(re.compile(".*"))(_only_hear)
-        app.error(self._failed)
+        app.error(_failed)
         return app
 
     async def close(self) -> None:
         """Let the clicks in work finish, for a moment."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
-
-    async def _authorize(self, **_: Any) -> AuthorizeResult:
-        return AuthorizeResult(
-            enterprise_id=None,
-            team_id=self.team or None,
-            bot_user_id=self._speaker.user or None,
-            bot_token=self._speaker.token(),
-        )
 
     async def _pressed(self, ack: AsyncAck, body: Body) -> None:
         await ack()
@@ -175,9 +175,19 @@ class Hearer:
         except Exception:
             log.exception("click_failed")
 
-    async def _failed(self, error: Exception) -> BoltResponse:
-        log.error("slack_request_failed", reason=type(error).__name__)
-        return BoltResponse(status=200, body="")
+
+async def _failed(error: Exception) -> BoltResponse:
+    log.error("slack_request_failed", reason=f"{type(error).__name__}: {error}"[:200])
+    return BoltResponse(status=200, body="")
+
+
+def _by_name(work: Callable[[AsyncAck, Body], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Return `work` as a plain function: Bolt passes arguments by name, and would pass `self` too."""
+
+    async def handle(ack: AsyncAck, body: Body) -> None:
+        await work(ack, body)
+
+    return handle
 
 
 def _channel(body: Body, ours: str) -> str:

@@ -1,0 +1,47 @@
+"""Stages for the bot's integration tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bot.stage import Stage, people
+from tests.lab.kube.kube import Kube
+from tests.lab.kube.server import start
+from tests.lab.manifests import apply_identities
+from tests.lab.slack.emulator import Slack
+
+
+@pytest.fixture(scope="session")
+def cluster_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    with start("embedded", tmp_path_factory.mktemp("bot-kube")) as kube:
+        apply_identities(kube)
+        yield kube
+
+
+@pytest.fixture
+def slack() -> Iterator[Slack]:
+    emulator = Slack()
+    people(emulator)
+    with emulator:
+        yield emulator
+
+
+@pytest.fixture
+def set_stage(cluster_api: Kube, slack: Slack, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    made: list[Stage] = []
+
+    def make(**settings: object) -> Stage:
+        stage = Stage(cluster_api, slack, tmp_path, **settings)
+        made.append(stage)
+        stage.start()
+        return stage
+
+    yield make
+    for stage in made:
+        stage.close()
+
+
+@pytest.fixture
+def stage(set_stage: Callable[..., Stage]) -> Stage:
+    return set_stage()
