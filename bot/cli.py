@@ -1,4 +1,4 @@
-"""The `clusterwright` command. Every command imports what it needs when it runs: the agent must stay small."""
+"""The `clusterwright` command. A command imports what it needs when it runs: the agent must stay small."""
 
 import sys
 import time
@@ -30,7 +30,7 @@ def main() -> None:
 @app.command(
     epilog="Example: journalctl -k -o json | clusterwright classify --format table" + _EXIT_CODES,
 )
-def classify(
+def classify(  # noqa: PLR0913 - Typer makes an option of every parameter
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Kernel log; stdin without it.")
     ] = None,

@@ -29,12 +29,17 @@ class Reader:
         self._join = Join()
         self._in_record = False
 
+    @property
+    def waiting(self) -> bool:
+        """Whether more lines of a broken text are awaited: then no line may be filtered out unread."""
+        return self._join.open
+
     def read(self, raw: bytes, number: int, now: float) -> tuple[Line, list[Event]] | None:
         """Return the line and its events, None when it has nothing to say; `number` counts lines from 1."""
         if self._in_record and raw[:1] == b" ":
             return None
         self._in_record = b";" in raw[:256] and raw[:1].isdigit()
-        if not self._join.open and INTERESTING.search(raw) is None:
+        if not self.waiting and INTERESTING.search(raw) is None:
             return None
         line = read_line(raw, now)
         return (line, self.events(line, number)) if line else None

@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True):
     everything: bool
 
 
-class WrongUse(Exception):
+class WrongUseError(Exception):
     """The request cannot be carried out; the text says what is wrong and how to mend it."""
 
 
@@ -44,12 +44,12 @@ def run(request: Request, out: BinaryIO, now: float) -> int:
             classifier = Classifier(_branch(request.driver), _since(request.since, now), _boot_at(now))
             _classify(request, classifier, out, now)
         out.flush()
-    except WrongUse as wrong:
+    except WrongUseError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
         # Whoever reads the output has seen enough (`| head`); nothing may be flushed to it at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
     except KeyboardInterrupt:
         out.flush()
     return 0
@@ -87,17 +87,13 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
             source.read(0)
             yield source
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise WrongUse(
-            f"cannot read {file}: {error.strerror}; give the path of a log, or pipe one in"
-        ) from error
+        raise WrongUseError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
 
 
 def _explain(code: str, output: str, out: BinaryIO) -> None:
     found = explain(code)
     if found is None:
-        raise WrongUse(
-            f"no catalogue knows the code {code!r}; try a number such as 79 or a name such as gpu-lost"
-        )
+        raise WrongUseError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
     if output == "json":
         out.write(msgspec.json.encode(found) + b"\n")
         return
@@ -111,7 +107,9 @@ def _branch(driver: str | None) -> int | None:
         return None
     match = _DRIVER.match(driver)
     if match is None:
-        raise WrongUse(f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580")
+        raise WrongUseError(
+            f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580"
+        )
     return int(match[1])
 
 
@@ -124,7 +122,9 @@ def _since(text: str | None, now: float) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise WrongUse(f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00") from None
+        raise WrongUseError(
+            f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00"
+        ) from None
 
 
 def _boot_at(now: float) -> float | None:

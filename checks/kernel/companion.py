@@ -51,7 +51,7 @@ def decided(event: Event, decision: Event) -> Event:
 
 
 def joined(event: Event, other: Event) -> Event:
-    """Return `event` as the companion of `other`, unchanged when it is none (M3); its verdict stays its own."""
+    """Return `event` as the companion of `other`, unchanged when it is none; the verdict stays (M3)."""
     if event.companion_of is not None or other.companion_of == event.code:
         return event
     if (other.subsystem, other.code) in _JOINS.get((event.subsystem, event.code or ""), ()):

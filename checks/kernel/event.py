@@ -28,8 +28,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One kernel message, or several about one fault.
 
     `code` and `subsystem` say what it is, `gpu` is the PCI address in sysfs form when the fault is a GPU's,
-    `device` whatever else tells two faults apart (port, drive, DIMM, link). `count` is the number of occurrences
-    the text stands for, `echo` marks a second message about a fault that another message has counted.
+    `device` whatever else tells two faults apart (port, drive, DIMM, link). `count` is the number of
+    occurrences the text stands for, `echo` marks a second message about one that has been counted.
     `companion_of` is the code of the fault it belongs to. `lines` are input line numbers, from 1.
     """
 
@@ -95,7 +95,7 @@ _ACTION_RANK = {
 }
 
 ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
-"""Pattern of a PCI address as drivers print it: domain of 4 to 8 hex digits, bus, device, function or none."""
+"""Pattern of a PCI address as drivers print it: domain of 4 to 8 digits, bus, device, function or none."""
 
 _ADDRESS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?\Z")
 

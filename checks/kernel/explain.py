@@ -9,7 +9,7 @@ from checks.kernel.host import memory, nic, pcie, process, storage
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What a code means. `rule` names the section of the rules that judges it; `notes` are further sentences."""
+    """What a code means. `rule` names the section that judges it; `notes` are further sentences."""
 
     code: str
     subsystem: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from checks.finding import EVIDENCE_LIMIT, Severity
-from checks.kernel import companion, recovery
+from checks.kernel import companion
 from checks.kernel.event import Event
 from checks.kernel.host import process
 
@@ -29,7 +29,7 @@ LINES_KEPT = 32
 class Fault(msgspec.Struct):
     """An open fault: what is known of it, and the seconds of its first and last line.
 
-    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is still to come.
+    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come.
     """
 
     event: Event
@@ -73,7 +73,7 @@ class Fold:
 
     def expire(self, at: float) -> list[Fault]:
         """Close what has been quiet for the window at `at`, and what exceeds `OPEN_LIMIT`."""
-        closed = []
+        closed: list[Fault] = []
         for fault in self._open.values():
             if abs(at - fault.last_at) <= WINDOW_SECONDS and len(self._open) - len(closed) <= OPEN_LIMIT:
                 break
@@ -111,7 +111,7 @@ class Fold:
         self._insert(fault)
 
     def _absorb(self, event: Event, at: float) -> bool:
-        """Let an Xid 79 and the other lines about the same lost GPU be one event; say whether `event` is done."""
+        """Let an Xid 79 and other lines about one lost GPU be one event; say whether `event` is done."""
         for fault in self._near(at, companion.INCIDENT_SECONDS):
             if companion.absorbs(fault.event, event):
                 fault.event = msgspec.structs.replace(fault.event, lines=_lines(fault.event, event))
@@ -188,20 +188,3 @@ def _lockup(fault: Fault) -> Event:
         if fault.event.severity is Severity.WARNING
         else fault.event
     )
-
-
-def clears(event: Event, fault: Fault) -> bool:
-    """Whether `event` is the good news that ends `fault` (section 4)."""
-    match event.subsystem, event.code:
-        case "xid", "154" if event.rule == recovery.NONE.rule:
-            return fault.event.subsystem == "xid" and event.gpu is not None and fault.event.gpu == event.gpu
-        case "mlx5", "mlx5-link-up":
-            return fault.event.code == "mlx5-link-down" and fault.event.device == event.device
-        case "nic", "nic-link-up":
-            return fault.event.code == "nic-link-down" and fault.event.device == event.device
-        case "nfs", "nfs-ok":
-            return fault.event.code == "nfs-timeout" and fault.event.device == event.device
-        case "xid", "162":
-            return fault.event.code == "163" and fault.event.gpu == event.gpu
-        case _:
-            return False

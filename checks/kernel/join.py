@@ -1,7 +1,7 @@
 """Texts that a driver breaks over several lines become one text again (rule K17).
 
-Only the driver's `The NVIDIA GPU ADDRESS ...` needs it: the address stands in the first line, the fault in the
-last. Lines of other drivers may stand between them and pass through.
+Only the driver's `The NVIDIA GPU ADDRESS ...` needs it: the address stands in the first line, the fault in
+the last. Lines of other drivers may stand between them and pass through.
 """
 
 import re

@@ -1,7 +1,7 @@
 """One line of any kernel log, with its prefix understood: who speaks, when, how often, and what is said.
 
-Accepts what dmesg, syslog, the journal and /dev/kmsg print (rules K3-K5, K9-K13). A line that user space wrote
-is refused, however kernel-like its text.
+Accepts what dmesg, syslog, the journal and /dev/kmsg print (rules K3-K5, K9-K13). A line that user space
+wrote is refused, however kernel-like its text.
 """
 
 import re
@@ -19,14 +19,13 @@ class Line(msgspec.Struct, frozen=True):
 
     `texts` is the text, then the further text lines that were escaped inside it. `count` is what a repeat
     wrapper says. `uptime` is seconds since boot and `wall` Unix seconds, each None when the prefix has none.
-    `record` marks a /dev/kmsg record, whose dictionary lines follow; `indented` a line that begins with blanks.
+    `indented` marks a line that begins with blanks.
     """
 
     texts: tuple[str, ...]
     count: int = 1
     uptime: float | None = None
     wall: float | None = None
-    record: bool = False
     indented: bool = False
 
 
@@ -72,7 +71,7 @@ def record_line(header: Header) -> Line | None:
     """Return the line of a /dev/kmsg record, None when user space wrote it."""
     if not header.of_kernel:
         return None
-    return Line(_split(decode(header.text)), uptime=header.usec / 1e6, record=True)
+    return Line(_split(decode(header.text)), uptime=header.usec / 1e6)
 
 
 def clean(raw: bytes) -> bytes:
@@ -97,14 +96,11 @@ def decode(text: bytes) -> str:
 def _printed_line(text: str, now: float) -> Line | None:
     indented = text[:1] in (" ", "\t")
     text = text.strip()
-    facility = _NUMBER_PREFIX.match(text) or _WORD_PREFIX.match(text)
-    if facility is not None:
-        if (
-            facility["facility"] not in _KERNEL_PREFIX
-            and int(facility["number"] or 8) >> 3 != KERNEL_FACILITY
-        ):
+    priority = _PRIORITY.match(text)
+    if priority is not None:
+        if priority["word"] != "kern" and int(priority["number"] or 8) >> 3 != KERNEL_FACILITY:
             return None
-        text = text[facility.end() :].lstrip()
+        text = text[priority.end() :].lstrip()
     when = stamp.read(text, now)
     spoken = _spoken(text[when.end :].lstrip(), syslog=when.syslog)
     if spoken is None:
@@ -118,7 +114,7 @@ def _printed_line(text: str, now: float) -> Line | None:
         count,
         float(uptime["uptime"]) if uptime else when.uptime,
         when.wall,
-        indented=indented and facility is None and when.end == 0,
+        indented=indented and priority is None and when.end == 0,
     )
 
 
@@ -198,10 +194,9 @@ _ANSI = re.compile(
 )
 _RSYSLOG_ESCAPE = re.compile(r"#([0-3][0-7]{2})(?![0-9])")
 _CONTROL = {"012": "\n", "011": "\t"}
-_KERNEL_PREFIX = ("kern",)
-_NUMBER_PREFIX = re.compile(r"<(?P<number>[0-9]{1,4})>(?P<facility>)(?:1 (?=\d{4}-))?")
-_WORD_PREFIX = re.compile(
-    r"(?P<number>)(?P<facility>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d+|local[0-7])"
+_PRIORITY = re.compile(
+    r"<(?P<number>[0-9]{1,4})>(?:1 (?=[0-9]{4}-))?"
+    r"|(?P<word>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res[0-9]+|local[0-7])"
     r"\s{0,8}:(?:emerg|alert|crit|err|warn|notice|info|debug)\s{0,8}:"
 )
 _UPTIME = re.compile(
@@ -212,9 +207,9 @@ _KERNEL_TAG = re.compile(r"(?:[^\s:\[\]]{0,255}\s+)?(?:kern\.[a-z]{1,7}\s+)?kern
 _REPEATED = re.compile(r"message repeated (?P<count>[0-9]{1,9}) times: \[\s?")
 
 KERNEL_WORD = re.compile(
-    r"NVRM:|nvidia[: -]|SXid|AER:|[a-z][\w-]{1,31} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:|EDAC |mce:|RAS:|BERT:|CMCI |"
-    r"(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |Kernel panic|Memory cgroup out|"
-    r"Out of memory|EXT[234]-fs |XFS \(|nvme nvme|block nvme|md/|md: |raid\d|nfs: |lockd: |Linux version |"
-    r"message repeated "
+    r"NVRM:|nvidia[: -]|SXid|AER:|[a-z][\w-]{1,31} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:|EDAC |mce:|RAS:|BERT:|"
+    r"CMCI |(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |Kernel panic|"
+    r"Memory cgroup out|Out of memory|EXT[234]-fs |XFS \(|nvme nvme|block nvme|md/|md: |raid\d|nfs: |lockd: |"
+    r"Linux version |message repeated "
 )
 """How kernel texts begin that matter here; tells text from host name where syslog has no `kernel:` (K9)."""

@@ -7,7 +7,7 @@ import re
 
 from checks.finding import Action, Severity
 from checks.kernel.event import Event
-from checks.kernel.pattern import fault, first, noise
+from checks.kernel.pattern import echo, fault, first, noise
 
 BRANCH = re.compile(r"NVRM: loading NVIDIA UNIX .{0,60}?\bKernel Module\b.{0,40}?\s([0-9]{3,4})\.[0-9]{1,4}")
 """Banner that a driver prints when it loads; group 1 is its branch."""
@@ -44,7 +44,7 @@ PATTERNS = (
         "the driver calls it unsupported; with healthy siblings of the same kind the board is faulty.",
     ),
     fault(rf"NVRM:{_GPU}{_TEXT}RmInitAdapter failed", "nvrm", "rm-init-failed", _REBOOT, _INIT_FAILED),
-    fault(rf"NVRM:{_GPU}{_TEXT}rm_init_adapter", "nvrm", "rm-init-failed", _REBOOT, _INIT_FAILED, echo=True),
+    echo(fault(rf"NVRM:{_GPU}{_TEXT}rm_init_adapter", "nvrm", "rm-init-failed", _REBOOT, _INIT_FAILED)),
     fault(
         rf"NVRM:{_GPU}{_TEXT}(?:[Cc]annot|[Ff]ailed to|[Cc]ould not|[Uu]nable to) initiali[sz]e GSP",
         "nvrm",
@@ -67,7 +67,8 @@ PATTERNS = (
         _FIRMWARE_MISSING,
     ),
     fault(
-        rf"NVRM:{_GPU}{_TEXT}(?:NV_ERR_RESET_REQUIRED|\(0x0{{0,6}}62\)|\bstatus[ :=]{{1,3}}(?:code )?0x0{{0,6}}62\b)",
+        rf"NVRM:{_GPU}{_TEXT}(?:NV_ERR_RESET_REQUIRED|\(0x0{{0,6}}62\)"
+        r"|\b[Ss]tatus[ :=]{1,3}(?:code )?0x0{0,6}62\b)",
         "nvrm",
         "reset-required",
         _RESET,

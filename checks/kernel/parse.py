@@ -9,25 +9,25 @@ from collections.abc import Callable
 from checks.kernel import nvlink5, nvrm, sxid, xid
 from checks.kernel.event import Event, context
 from checks.kernel.host import memory, nic, pcie, process, storage
-from checks.kernel.pattern import first
+from checks.kernel.pattern import Pattern, first
 
 CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
 
 INTERESTING = re.compile(
-    rb"NVRM|nvswitch|SXid|AER|PCIe|Surprise|mlx5|[Ll]ink|EDAC|Hardware|hardware|CMCI|BERT|INFO: task|LOCKUP|lockup|"
-    rb"panic|memory|segfault|trap|EXT[234]-fs|XFS \(|nvme|md/|md: |raid|not responding|server|peermem|nv_peer_mem|"
-    rb"nv_get_p2p|nvidia|Linux version|repeated|\x1b|\x00|#0|\\x"
+    rb"NVRM|nvidia|nv_|SXid|AER|PCIe|Surprise|mlx5|[Ll]ink|EDAC|[Hh]ardware|CMCI|BERT|INFO: task|LOCKUP|"
+    rb"lockup|panic|memory|segfault|trap|EXT[234]-fs|XFS \(|nvme|md/|md: |raid|server|Linux version|repeated|"
+    rb"\x1b|\^\[|\x00|#0|\\x"
 )
 """Bytes without which no line is an event; the one cheap look that every line gets (section 7)."""
 
-_BOOT = re.compile(r"Linux version [0-9]")
+_Reader = Callable[[str, int | None], Event | None]
 
 
 def parse(text: str, branch: int | None) -> Event | None:
-    """Return what the kernel text means, None when nobody knows it. `branch` is the NVIDIA driver's major version.
+    """Return what the kernel text means, None when nobody knows it.
 
-    Never raises, whatever the text; the cost is linear in its length.
+    `branch` is the NVIDIA driver's major version. Never raises, whatever the text; the cost is linear.
     """
     text = text[:CLASSIFY_LIMIT]
     for start, read in _READERS:
@@ -48,14 +48,12 @@ def _xid(text: str, branch: int | None) -> Event | None:
     return xid.event(line, text)
 
 
-def _boot(_text: str, _branch: int | None) -> Event | None:
-    return context("kernel", BOOT)
+def _table(patterns: tuple[Pattern, ...]) -> _Reader:
+    return lambda text, _branch: first(patterns, text)
 
 
 BOOT = "boot"
 """Code of the non-event that begins a boot."""
-
-_Reader = Callable[[str, int | None], Event | None]
 
 _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(r"NVRM: *Xid\b"), _xid),
@@ -63,14 +61,14 @@ _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(r"nvidia-nvswitch|SXid"), lambda text, _: sxid.parse(text)),
     (
         re.compile(r"AER: |PCIe Bus Error|[\w-]{1,32} [0-9a-fA-F]{4,8}:"),
-        lambda text, _: first(pcie.PATTERNS, text),
+        _table(pcie.PATTERNS),
     ),
-    (re.compile(r"[a-z]\w{1,31}[: ]"), lambda text, _: first(nic.PATTERNS, text)),
-    (re.compile(r"EDAC|mce:|RAS:|CMCI|BERT:|\{|\[Hardware"), lambda text, _: first(memory.PATTERNS, text)),
+    (re.compile(r"[a-z]\w{1,31}[: ]"), _table(nic.PATTERNS)),
+    (re.compile(r"EDAC|mce:|RAS:|CMCI|BERT:|\{|\[Hardware"), _table(memory.PATTERNS)),
     (
         re.compile(r"EXT|XFS|nvme |block |md|raid|nfs|NFS|lockd|nvidia|nv_"),
-        lambda text, _: first(storage.PATTERNS, text),
+        _table(storage.PATTERNS),
     ),
-    (re.compile(r"Linux version "), _boot),
-    (re.compile(r""), lambda text, _: first(process.PATTERNS, text)),
+    (re.compile(r"Linux version [0-9]"), lambda _text, _branch: context("kernel", BOOT)),
+    (re.compile(r""), _table(process.PATTERNS)),
 )

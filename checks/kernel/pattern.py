@@ -50,21 +50,18 @@ class Pattern(msgspec.Struct, frozen=True):
         )
 
 
-def fault(
-    regex: str,
-    subsystem: str,
-    code: str,
-    verdict: tuple[Severity, Action],
-    summary: str,
-    *,
-    echo: bool = False,
-) -> Pattern:
+def fault(regex: str, subsystem: str, code: str, verdict: tuple[Severity, Action], summary: str) -> Pattern:
     """Return the pattern of a fault of section 3.7; `@` in `regex` stands for a PCI address."""
-    return Pattern(_compile(regex), subsystem, code, Verdict(*verdict, f"3.7 {code}"), summary, echo)
+    return Pattern(_compile(regex), subsystem, code, Verdict(*verdict, f"3.7 {code}"), summary)
+
+
+def echo(pattern: Pattern) -> Pattern:
+    """Return the pattern as that of a second line about an occurrence."""
+    return msgspec.structs.replace(pattern, echo=True)
 
 
 def noise(regex: str, subsystem: str, code: str | None = None) -> Pattern:
-    """Return the pattern of a known line that is no fault (K18); `code` names good news that clears faults."""
+    """Return the pattern of a known line that is no fault (K18); `code` names good news that ends one."""
     return Pattern(_compile(regex), subsystem, code)
 
 

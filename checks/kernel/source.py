@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 
 LINE_LIMIT = 65_536
-"""Bytes of a line that are kept at least; a kernel text itself needs 1 kB (K12), a journal entry a few more."""
+"""Bytes of a line that are kept at least; a kernel text itself needs 1 kB (K12), a journal entry more."""
 
 IDLE_SECONDS = 1.0
 """Silence of a pipe after which its reader is told, so that nothing waits for the next line."""

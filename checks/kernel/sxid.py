@@ -1,6 +1,6 @@
-"""SXid lines: faults of NVSwitches, `nvidia-nvswitchN: SXid (PCI:...): CODE, Fatal, Link 37 ...` (section 3.6).
+"""SXid lines: faults of NVSwitches, `nvidia-nvswitchN: SXid (PCI:...): CODE, Fatal, Link 37 ...` (3.6).
 
-The word in the line beats the table: a fatal word makes an event critical, a non-fatal one caps it at warning.
+The word in the line beats the table: Fatal makes an event critical, Non-fatal caps it at warning.
 The address is the switch, so the event names no GPU.
 """
 

@@ -21,6 +21,7 @@ _WHERE = re.compile(rf"\s*\((?P<where>(?:PCI:)?(?P<gpu>{ADDRESS})?[^()]{{0,80}})
 _CODE = re.compile(r"\)?\s*:?\s*0*(?P<code>[0-9]+)")
 _VICTIM = re.compile(r",?\s*pid=(?:'?<unknown>'?|-?[0-9]+)(?:,\s*name=[^,]{0,64})?")
 _CAUSE = re.compile(r"caused by previous Xid ([0-9]{1,6})")
+_WISH = re.compile(r"\bto (0x[0-9a-fA-F]{1,8} \([^()]{1,64}\)?|0x[0-9a-fA-F]{1,8})")
 _RST = re.compile(r"(?<!D-)RST: Yes\b")
 _D_RST = re.compile(r"D-RST: Yes\b")
 
@@ -117,6 +118,9 @@ def _summary(line: XidLine) -> str:
     where = f"GPU {line.gpu}" if line.gpu else "a GPU whose address the line does not tell"
     if line.code is None:
         return f"The driver reported an Xid on {where} that cannot be read; a person has to look."
+    if line.code == RECOVERY_CODE:
+        wish = _WISH.search(line.message)
+        return f"On {where} the driver now asks for: {wish[1] if wish else 'something that cannot be read'}."
     row: XidRow | None = xids().get(line.code)
     if row is None:
         return f"Xid {line.code[:20]} on {where}: no catalogue knows this code; a person has to look."

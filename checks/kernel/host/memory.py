@@ -1,13 +1,13 @@
 """Host memory and processors: EDAC, machine checks, and what firmware reports through GHES.
 
-A block of lines is one error; the line with CE, UE or the severity decides, headers and register dumps do not.
+A block of lines is one error: the line with CE, UE or the severity decides, headers and dumps do not.
 """
 
 import msgspec
 
 from checks.finding import Action, Severity
 from checks.kernel.event import Event
-from checks.kernel.pattern import fault, noise
+from checks.kernel.pattern import echo, fault, noise
 
 _DEAD = (Severity.CRITICAL, Action.FAILOVER)
 _LOOK = (Severity.WARNING, Action.ASK)
@@ -66,13 +66,14 @@ PATTERNS = (
         _COUNT,
         "the processor logged machine checks.",
     ),
-    fault(
-        rf"{_PREFIX}\[Hardware Error\]: CPU ?\d{{1,5}}: Machine Check",
-        "mce",
-        "mce-logged",
-        _COUNT,
-        "the processor logged machine checks.",
-        echo=True,
+    echo(
+        fault(
+            rf"{_PREFIX}\[Hardware Error\]: CPU ?\d{{1,5}}: Machine Check",
+            "mce",
+            "mce-logged",
+            _COUNT,
+            "the processor logged machine checks.",
+        )
     ),
     fault(
         rf"{_HW}event severity: recoverable",

@@ -30,7 +30,7 @@ PATTERNS = (
     ),
     fault(
         rf"{_MLX5}{_ANY}(?:health compromised|Fatal error \d{{1,3}} detected|health recovery flow aborted"
-        r"|Health issue observed, (?:firmware internal error|irisc not responding|unrecoverable hardware error))",
+        r"|Health issue observed, (?:firmware internal error|irisc not responding|unrecoverable hardware))",
         "mlx5",
         "mlx5-health",
         _DEAD,

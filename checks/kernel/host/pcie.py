@@ -1,11 +1,11 @@
 """PCIe: errors that AER reports, failed recoveries, narrow links.
 
-Kernels up to 6.9 say Corrected and Uncorrected, newer ones Correctable and Uncorrectable. The root port's line
+Kernels say Corrected and Uncorrected or, since 2020, Correctable and Uncorrectable. The root port's line
 announces what the device's `PCIe Bus Error` line tells in detail: two lines, one fault.
 """
 
 from checks.finding import Action, Severity
-from checks.kernel.pattern import fault, noise
+from checks.kernel.pattern import echo, fault, noise
 
 _DEAD = (Severity.CRITICAL, Action.FAILOVER)
 _REBOOT = (Severity.CRITICAL, Action.REBOOT)
@@ -29,13 +29,14 @@ PATTERNS = (
         _DEAD,
         _FATAL,
     ),
-    fault(
-        rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\)",
-        "aer",
-        "aer-fatal",
-        _DEAD,
-        _FATAL,
-        echo=True,
+    echo(
+        fault(
+            rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Fatal\)",
+            "aer",
+            "aer-fatal",
+            _DEAD,
+            _FATAL,
+        )
     ),
     fault(
         rf"{_AER}(?:Multiple )?Uncorrect(?:ed|able) \(Non-Fatal\) error (?:message )?received",
@@ -44,13 +45,14 @@ PATTERNS = (
         _LOOK,
         _NONFATAL,
     ),
-    fault(
-        rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Non-Fatal\)",
-        "aer",
-        "aer-nonfatal",
-        _LOOK,
-        _NONFATAL,
-        echo=True,
+    echo(
+        fault(
+            rf"{_AER}PCIe Bus Error: severity=Uncorrect(?:ed|able) \(Non-Fatal\)",
+            "aer",
+            "aer-nonfatal",
+            _LOOK,
+            _NONFATAL,
+        )
     ),
     fault(
         rf"{_AER}(?:Multiple )?Correct(?:ed|able) error (?:message )?received",
@@ -59,19 +61,20 @@ PATTERNS = (
         _COUNT,
         _CORRECTED,
     ),
-    fault(
-        rf"{_AER}PCIe Bus Error: severity=Correct(?:ed|able)",
-        "aer",
-        "aer-corrected",
-        _COUNT,
-        _CORRECTED,
-        echo=True,
+    echo(
+        fault(
+            rf"{_AER}PCIe Bus Error: severity=Correct(?:ed|able)",
+            "aer",
+            "aer-corrected",
+            _COUNT,
+            _CORRECTED,
+        )
     ),
     fault(rf"{_AER}\s*\[ *5\] (?:SDES|Surprise Down)", "aer", "aer-surprise-down", _DEAD, _DOWN),
     fault(rf"{_AER}.{{0,80}}?Surprise (?:Link )?Down", "aer", "aer-surprise-down", _DEAD, _DOWN),
     noise(rf"{_AER}[Dd]evice recovery successful", "aer"),
     fault(
-        rf"{_AER}(?:[Dd]evice recovery failed|subordinate device reset failed|[Ll]ink reset .{{0,60}}?failed)",
+        rf"{_AER}(?:[Dd]evice recovery failed|[\w ]{{0,32}}reset .{{0,60}}?failed)",
         "aer",
         "aer-recovery-failed",
         _REBOOT,

@@ -29,7 +29,7 @@ PATTERNS = (
         "hung-task",
         "hung-gpu-stack",
         _LOOK,
-        "a task of the GPU driver stack is stuck in the kernel; with an unresponsive driver the node needs a reboot.",
+        "a task of the GPU driver is stuck in the kernel; if the driver hangs, the node needs a reboot.",
     ),
     fault(
         rf"INFO: task .{{1,96}}{_BLOCKED}",

@@ -17,7 +17,7 @@ _EXT_ERROR = rf"{_EXT} error \(device (?P<device>[^)]{{1,64}})\)(?::| in) "
 # The process name stands in the middle of the line and may hold any word, so it is stepped over.
 _EXT_TEXT = r"(?:(?!comm ).){0,160}?(?:comm .{1,15}?: .{0,300}?)?"
 _CORRUPT = (
-    r"(?:bad entry|checksum|csum|[Cc]orrupt|invalid magic|bad header|bad extent|bad extra_isize|bad block bitmap"
+    r"(?:bad (?:entry|header|extent|extra_isize|block bitmap)|checksum|csum|[Cc]orrupt|invalid magic"
     r"|inconsistent|deleted inode referenced|invalid inode|bogus)"
 )
 _XFS = r"XFS \((?P<device>[^)]{1,64})\): "

@@ -1,0 +1,132 @@
+"""The agent: follow the kernel log, keep what it says, have it reported. The node's only program of ours.
+
+One thread reads and judges, one reports; what they share is the state.
+"""
+
+import logging
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from checks.gpu.presence import read_inventory
+from checks.kernel.classify import Reader
+from checks.kernel.kmsg import Follower, Record
+from checks.kernel.line import record_line
+from checks.kernel.parse import INTERESTING
+from checks.publish import Publisher, Target
+from checks.report import NodeReport
+from checks.settings import Settings
+from checks.state import NodeState
+
+TICK_SECONDS = 10.0
+"""How often the agent looks for another boot and for what quiet has ended, while the log is silent."""
+
+STOP_SECONDS = 2.0
+"""Wait at the end for a report that is under way."""
+
+BOOT_ID = "proc/sys/kernel/random/boot_id"
+"""Where the kernel tells the id of the running boot, under the root."""
+
+log = logging.getLogger("checks.agent")
+
+Clock = Callable[[], float]
+
+
+class Agent:
+    """One node's agent. `wall` gives Unix seconds, `monotonic` seconds since boot by the kernel's clock."""
+
+    def __init__(self, settings: Settings, wall: Clock, monotonic: Clock, chance: random.Random) -> None:
+        self._settings = settings
+        self._wall = wall
+        self._monotonic = monotonic
+        self._stopping = threading.Event()
+        self._wake, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._state = NodeState(settings.state_dir, read_boot_id(settings.root))
+        self._reader = Reader(self._state.branch)
+        self._follower = Follower(
+            settings.kernel_log_path, self._state.cursor, settings.poll_seconds, self._wake
+        )
+        self._publisher = Publisher(
+            Target(settings.bot_url, settings.token_file, settings.ca_file, settings.timeout_seconds),
+            self._compose,
+            lambda report: self._state.skip_to(int(report.sent_at)),
+            settings.report_interval_seconds,
+            chance,
+        )
+        self._told = self._state.revision
+
+    def run(self) -> None:
+        """Follow the log and report until stopped."""
+        log.info("agent of node %s started, boot %s", self._settings.node, self._state.boot_id)
+        self._publisher.start()
+        while not self._stopping.is_set():
+            self.step()
+        self._state.save()
+        self._publisher.stop(STOP_SECONDS)
+        self._follower.close()
+        log.info("agent stopped")
+
+    def step(self) -> None:
+        """Read what the log has to say, or wait for it, and note what follows from it."""
+        items = self._follower.read(TICK_SECONDS)
+        now, uptime = self._wall(), self._monotonic()
+        boot_id = read_boot_id(self._settings.root)
+        if boot_id != self._state.boot_id:
+            self._restart(boot_id)
+        else:
+            for item in items:
+                if isinstance(item, Record):
+                    self._take(item, now, uptime)
+                else:
+                    self._state.lose(item.count, now)
+        self._state.see(self._follower.blind, now)
+        self._state.expire(now)
+        if self._told != self._state.revision:
+            self._told = self._state.revision
+            self._publisher.change()
+
+    def stop(self) -> None:
+        """End `run` soon; may be called from a signal or another thread."""
+        self._stopping.set()
+        os.write(self._waker, b"x")
+
+    def _take(self, record: Record, now: float, uptime: float) -> None:
+        header = record.header
+        wanted = self._reader.waiting or INTERESTING.search(header.text)
+        line = record_line(header) if wanted else None
+        events = self._reader.events(line, header.sequence) if line else []
+        # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
+        at = now if record.live else min(now, now - (uptime - header.usec / 1e6))
+        self._state.take(header.sequence, events, at)
+        self._state.branch = self._reader.branch
+
+    def _restart(self, boot_id: str) -> None:
+        log.info("another boot began: %s", boot_id)
+        self._state.restart(boot_id)
+        self._reader = Reader()
+        self._follower.restart()
+
+    def _compose(self) -> NodeReport:
+        inventory = read_inventory(self._settings.root)
+        return self._state.report(self._settings.node, inventory, self._wall())
+
+
+def read_boot_id(root: Path) -> str:
+    """Return the id of the running boot under `root`; empty while it cannot be read."""
+    try:
+        return (root / BOOT_ID).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def run(settings: Settings) -> None:
+    """Run the agent of this node until SIGTERM or SIGINT."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    agent = Agent(settings, time.time, time.monotonic, random.Random())  # noqa: S311 - jitter, no secret
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
+    agent.run()

@@ -1,0 +1,1 @@
+"""The node's GPUs: which there are, and in what state."""

@@ -1,0 +1,173 @@
+"""Publish: post the node's newest state to the bot, on change and every interval, whatever the bot does.
+
+Runs in a thread of its own, so that the kernel log is never kept waiting by the network. Only the newest
+state is ever sent: a report that got nowhere is replaced, not queued.
+"""
+
+import http.client
+import logging
+import random
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from checks.report import AUDIENCE, REPORT_PATH, NodeReport, encode
+
+CHANGE_SECONDS = 1.0
+"""Least time between two reports: a change is told within it, a flood of lines is no flood of reports."""
+
+FIRST_RETRY_SECONDS = 1.0
+"""Wait after the first report that failed; it doubles up to the report interval."""
+
+JITTER = 0.1
+"""Part of every wait that is random, so that the agents of a cluster do not report in step."""
+
+ANSWER_LIMIT = 4096
+"""Bytes of an answer that are read."""
+
+log = logging.getLogger("checks.publish")
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where reports go and how. `token_file` and `ca_file` are read for every report: tokens rotate."""
+
+    url: str
+    token_file: Path
+    ca_file: Path | None
+    timeout_seconds: float
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a report: the HTTP status, or None when there was no answer; and why, in words."""
+
+    status: int | None
+    text: str
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the bot has the report."""
+        return self.status == http.client.ACCEPTED
+
+    @property
+    def advice(self) -> str:
+        """Return what a person can do about it."""
+        return _ADVICE.get(self.status, "the bot answered in an unexpected way; look at its log")
+
+
+def post(target: Target, report: NodeReport) -> Answer:
+    """Send one report; every ending is an answer."""
+    address = urlsplit(target.url)
+    host, path = address.hostname or "", address.path.rstrip("/") + REPORT_PATH
+    try:
+        token = target.token_file.read_text(encoding="ascii").strip()
+        connection = http.client.HTTPConnection(host, address.port, timeout=target.timeout_seconds)
+        if address.scheme == "https":
+            context = ssl.create_default_context(cafile=target.ca_file)
+            connection = http.client.HTTPSConnection(
+                host, address.port, timeout=target.timeout_seconds, context=context
+            )
+    except (OSError, ValueError) as error:
+        return Answer(None, f"cannot prepare a report: {error}")
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", path, encode(report), headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.read(ANSWER_LIMIT).decode("utf-8", "replace").strip())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Answer(None, f"{type(error).__name__}: {error}")
+    finally:
+        connection.close()
+
+
+class Publisher:
+    """The reporting thread. `compose` returns the newest report, `outrun` numbers on above a report.
+
+    `interval_seconds` is the time between reports without a change.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        compose: Callable[[], NodeReport],
+        outrun: Callable[[NodeReport], None],
+        interval_seconds: float,
+        chance: random.Random,
+    ) -> None:
+        self._target = target
+        self._compose = compose
+        self._outrun = outrun
+        self._interval = interval_seconds
+        self._chance = chance
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self._last: tuple[int | None, str] | None = None
+
+    def start(self) -> None:
+        """Begin to report, at once."""
+        self._changed.set()
+        self._thread.start()
+
+    def change(self) -> None:
+        """Say that the state has changed. Never blocks."""
+        self._changed.set()
+
+    def stop(self, timeout: float) -> None:
+        """End the thread; wait at most `timeout` seconds for a report that is under way."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            if failures == 0:
+                self._changed.wait(self._jittered(self._interval))
+            self._changed.clear()
+            if self._stopping.is_set():
+                return
+            failures = 0 if self._report() else failures + 1
+            pause = FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 16) if failures else CHANGE_SECONDS
+            self._stopping.wait(self._jittered(min(pause, max(self._interval, CHANGE_SECONDS))))
+
+    def _report(self) -> bool:
+        report = self._compose()
+        answer = post(self._target, report)
+        if answer.status == http.client.CONFLICT:
+            self._outrun(report)
+        self._tell(answer)
+        return answer.accepted
+
+    def _tell(self, answer: Answer) -> None:
+        told = (answer.status, "" if answer.accepted else answer.text)
+        if told == self._last:
+            return
+        if answer.accepted:
+            log.info("report accepted by %s", self._target.url)
+        else:
+            log.warning(
+                "report not accepted by %s: %s %s; %s",
+                self._target.url,
+                answer.status or "no answer",
+                answer.text,
+                answer.advice,
+            )
+        self._last = told
+
+    def _jittered(self, seconds: float) -> float:
+        return seconds * (1 - JITTER * self._chance.random())
+
+
+_ADVICE: dict[int | None, str] = {
+    None: "trying on; is the bot up, and does its address resolve from this node?",
+    401: f"the token is missing, stale or not for the audience {AUDIENCE}; check the projected token volume",
+    403: "the token is not that of an agent on this node; check [agent] node and the ServiceAccount",
+    409: "the bot holds a newer report of this boot; numbering on from there",
+    413: "the report is larger than the bot takes; run the same version of both",
+    422: "the bot does not understand the report; run the same version of both",
+    503: "the bot cannot verify tokens now; trying on",
+}
