@@ -15,13 +15,19 @@ function frame(title, testid, kind) {
   return { heading, dialog: el("dialog", { class: kind, "aria-labelledby": id, "data-testid": testid }) };
 }
 
+// Closed before it goes, so that the focus returns to where the person was.
+function leave(dialog) {
+  dialog.close();
+  dialog.remove();
+}
+
 // Resolves to whether the person agreed.
 export function confirmed(confirm, names) {
   if (!confirm) return Promise.resolve(true);
   return new Promise((resolve) => {
     const { dialog, heading } = frame(confirm.title.text, "confirm", "confirm");
     const end = (answer) => () => {
-      dialog.remove();
+      leave(dialog);
       resolve(answer);
     };
     const ok = el("button", {
@@ -49,7 +55,7 @@ export class Modal {
   show(view) {
     if (view?.hash === this.view?.hash) return;
     const kept = this.view && view && this.view.id === view.id ? this.values() : {};
-    this.dialog?.remove();
+    if (this.dialog) leave(this.dialog);
     this.dialog = null;
     this.view = view;
     if (view) this.draw(view, kept);
@@ -58,12 +64,12 @@ export class Modal {
   draw(view, kept) {
     const { dialog, heading } = frame(view.title.text, "modal", "modal");
     const form = el("form", { novalidate: true, method: "dialog" });
-    const leave = () => this.close();
-    const cancel = el("button", { type: "button", class: "button", "data-testid": "modal-close", text: view.close?.text ?? "Cancel", onclick: leave });
+    const cancelled = () => this.close();
+    const cancel = el("button", { type: "button", class: "button", "data-testid": "modal-close", text: view.close?.text ?? "Cancel", onclick: cancelled });
     const send = view.submit && el("button", { type: "submit", class: "button primary", "data-testid": "modal-submit", text: view.submit.text });
     this.problem = el("p", { class: "dialog-problem", role: "alert", "data-testid": "modal-problem", hidden: true });
     form.append(
-      el("header", {}, heading, cross("Close", leave)),
+      el("header", {}, heading, cross("Close", cancelled)),
       el("div", { class: "dialog-body" }, drawBlocks(view.blocks, this.names, this.act), this.problem),
       el("footer", {}, cancel, send));
     form.addEventListener("submit", (event) => {
@@ -73,7 +79,7 @@ export class Modal {
     dialog.append(form);
     dialog.addEventListener("cancel", (event) => {
       event.preventDefault();
-      leave();
+      cancelled();
     });
     this.dialog = dialog;
     this.restore(kept);
@@ -129,7 +135,7 @@ export class Modal {
 // Lab only: earlier versions with live buttons, as a person with a stale window would have them.
 export function showEarlier(earlier, names, actOn) {
   const { dialog, heading } = frame("Earlier versions", "earlier", "modal earlier");
-  const end = () => dialog.remove();
+  const end = () => leave(dialog);
   const body = earlier.map((version, index) =>
     el("article", { class: "earlier-version", "data-testid": "earlier-version", "data-version": String(index) },
       el("p", { class: "hint", text: `Version ${index + 1}, from ${fullTime(version.at)}` }),
