@@ -169,7 +169,7 @@ class Cluster:
             self.slack.add_user(user, name, email)
         self.slack.add_channel(CHANNEL, "gpu-incidents")
         if self.slack_mode == "http":
-            self.slack.deliver_to(f"{self.bot_url}/slack/events")
+            self.slack.http.request_url = f"{self.bot_url}/slack/events"
 
     def _start_programs(self) -> None:
         self.bot = self._program("bot", bot_settings(self))

@@ -85,6 +85,10 @@ def bot_settings(cluster: "Cluster") -> dict[str, object]:
         "BOT__OFFER_LIFETIME_SECONDS": cluster.pace.offer_seconds,
         "BOT__SWEEP_SECONDS": cluster.pace.poll_seconds,
         "BOT__REPAIR_POLL_SECONDS": cluster.pace.poll_seconds,
+        "BOT__NODES_POLL_SECONDS": 1.0,
+        "BOT__OFFER_REFRESH_SECONDS": 1.0,
+        "BOT__RECORD_RETRY_SECONDS": 1.0,
+        "BOT__EDIT_SECONDS": cluster.pace.poll_seconds,
     }
 
 
