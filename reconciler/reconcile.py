@@ -37,7 +37,7 @@ BURST = 30
 
 @dataclass(frozen=True, slots=True)
 class Tempo:
-    """How often and how much. A report older than `stale_after`, or Git older than `git_valid`, is unknown."""
+    """How often and how much. A report older than `stale_after` or Git older than `git_valid` is unknown."""
 
     each_pass: timedelta
     git_poll: timedelta
@@ -193,6 +193,7 @@ class Reconciler:
             namespace=doors.namespace,
             stale_after=self._tempo.stale_after,
             now=self._clock(),
+            clock=self._clock,
         )
 
     def _orders(self) -> GitOrders:

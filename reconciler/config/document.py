@@ -100,9 +100,8 @@ class _Build:
         seen: set[str] = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{_TAG}str":
-                self._fault(
-                    key, "a key must be text; merge keys (<<) are not read, anything else needs quotes"
-                )
+                line = key.start_mark.line + 1
+                self._fault(line, "a key must be text; merge keys (<<) are not read, the rest needs quotes")
                 continue
             if key.value in seen:
                 self._fault(key.start_mark.line + 1, f"{key.value}: is there twice")

@@ -17,6 +17,15 @@ from reconciler.config.schema import (
     RepairPolicyObject,
 )
 
+WORDS = {
+    "extra_forbidden": "unknown field",
+    "missing": "is missing",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "tuple_type": "must be a list",
+}
+"""Our words for the complaints of the schema that people meet most."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigErrors:
@@ -77,8 +86,7 @@ def _object(document: Document) -> ConfigObject | list[Fault] | None:
 
 
 def _fault(document: Document, where: tuple[int | str, ...], kind: str, text: str) -> Fault:
-    words = {"extra_forbidden": "unknown field", "missing": "is missing"}
-    said = words.get(kind, text.removeprefix("Value error, "))
+    said = WORDS.get(kind, text.removeprefix("Value error, "))
     return Fault(document.file, document.line(where), f"{'.'.join(map(str, where)) or 'document'}: {said}")
 
 

@@ -15,6 +15,9 @@ from reconciler.repair.scene import LATER, Act, Again, Done, End, Look, NotDone,
 from reconciler.repair.steps import RESET
 from reconciler.reports import ReportsUnavailableError
 
+LATEST = timedelta(seconds=15)
+"""Age at which a pass may not reset any more: had this process slept, a rival could have taken over."""
+
 GRACEFUL = "GracefulRestart"
 FORCED = "ForceRestart"
 
@@ -55,6 +58,8 @@ def _order(repair: Repair, scene: Scene, before: PreState) -> Look:
 
 
 def _send(scene: Scene, system: str, kind: str) -> Again | NotDone:
+    if scene.clock() - scene.now > LATEST:
+        return NotDone(f"{kind} was not sent: this pass took too long")
     match scene.machines.reset(system, kind):
         case Sent():
             return Again(_waiting(kind))

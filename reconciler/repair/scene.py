@@ -120,9 +120,10 @@ class Orders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything a step may look at and use. `now` is the time of this pass, in UTC.
+    """Everything a step may look at and use. `now` is the time at which this pass began, in UTC.
 
-    A report that is older than `stale_after` proves nothing. `namespace` holds the leases.
+    A report that is older than `stale_after` proves nothing. `namespace` holds the leases. `clock` tells the
+    one step that may not come late what time it is by now.
     """
 
     observer: Observer
@@ -135,3 +136,4 @@ class Scene:
     namespace: str
     stale_after: timedelta
     now: datetime
+    clock: Callable[[], datetime]

@@ -1,0 +1,477 @@
+"""One node under repair with everything around it, and time in the test's hand.
+
+The API server is the lab's embedded one and the bot answers over HTTP; the machine can be told to misbehave,
+Git is files, and the clock is stepped. `Site.run` drives the executor as the loop does.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from checks.finding import Action, Finding, Severity
+from checks.report import Gpu, HeldReport, Inventory, NodeReport
+from reconciler.act import Actor
+from reconciler.config.reader import read
+from reconciler.config.schema import Config
+from reconciler.connection import Answer, Connection, Object
+from reconciler.follow import Desired, GitOrders
+from reconciler.intake import read_repair
+from reconciler.observe import Observer
+from reconciler.recorder import AlreadyRecordedError, Event, RecordUnavailableError
+from reconciler.repair.admission import outcome_path
+from reconciler.repair.execute import Pass, advance
+from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
+from reconciler.repair.record import (
+    Approval,
+    Approver,
+    Evidence,
+    PlannedPod,
+    RepairRecord,
+    RepairSpec,
+    Value,
+    action_id,
+    evidence_digest,
+)
+from reconciler.repair.scene import Repair, Scene, repair_name
+from reconciler.repair.steps import plan
+from reconciler.reports import Reports
+from tests.lab.kube.kube import Kube
+
+START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+STALE = timedelta(seconds=30)
+GPUS = 8
+MERGE = "application/merge-patch+json"
+OLD, NEW = "boot-old", "boot-new"
+FAULT = Finding(
+    check="xid", subsystem="gpu", code="154", severity=Severity.CRITICAL, action=Action.REBOOT,
+    gpu="0000:1b:00.0", first_seen=1.0, last_seen=1.0, summary="GPU 1b:00.0 wants the node rebooted",
+)  # fmt: skip
+CONFIG = b"""apiVersion: clusterwright.dev/v1alpha1
+kind: Cluster
+metadata: {name: example}
+spec:
+  pools:
+    - name: h100
+      nodeSelector: {pool: h100}
+      redfish: {system: "http://127.0.0.1:9/redfish/v1/Systems/{node}"}
+---
+apiVersion: clusterwright.dev/v1alpha1
+kind: Access
+metadata: {name: example}
+spec:
+  approvers: [{name: Example Approver, email: approver@example.com}]
+---
+apiVersion: clusterwright.dev/v1alpha1
+kind: RepairPolicy
+metadata: {name: example}
+spec: {drainTimeout: 60s, gracefulTimeout: 20s, bootTimeout: 60s, verifyTimeout: 60s}
+"""
+
+Result = TypeVar("Result")
+_numbers = itertools.count(1)
+
+
+def config(text: bytes = CONFIG) -> Config:
+    found = read({"cluster.yaml": text})
+    assert isinstance(found, Config), str(found)
+    return found
+
+
+def dump(value: Value) -> bytes:
+    content = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return yaml.safe_dump(content, sort_keys=False).encode()
+
+
+class Killed(BaseException):
+    """The process ends here, as by kill -9: nothing catches it, nothing is cleaned up."""
+
+
+class Fuse:
+    """Ends the process before or after its n-th change of the outside; None never does."""
+
+    def __init__(self, at: int | None = None, *, after: bool = False) -> None:
+        self.at, self.after, self.count = at, after, 0
+        self.before_change: Callable[[int], None] = lambda _number: None
+        self.after_change: Callable[[int], None] = lambda _number: None
+
+    def burn(self, change: Callable[[], Result]) -> Result:
+        self.count += 1
+        number = self.count
+        self.before_change(number)
+        if number == self.at and not self.after:
+            raise Killed
+        result = change()
+        if number == self.at:
+            raise Killed
+        self.after_change(number)
+        return result
+
+
+class FusedConnection(Connection):
+    """The wire to the API server of one process, which may be killed at any of its writes."""
+
+    def __init__(self, kubeconfig: Path, fuse: Fuse) -> None:
+        super().__init__(kubeconfig, 10)
+        self._fuse = fuse
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        params: Any = None,
+        content_type: str = "application/json",
+    ) -> Answer:
+        send = super().request
+        if method == "GET":
+            return send(method, path, body, params, content_type)
+        return self._fuse.burn(lambda: send(method, path, body, params, content_type))
+
+
+@dataclass
+class Bmc:
+    """A machine. `obey` is what an order does to it, `say` what the caller hears, `resets` what was done."""
+
+    obey: Callable[[str], None]
+    power: str = ON
+    offered: tuple[str, ...] = ("GracefulRestart", "ForceRestart")
+    blind: bool = False
+    say: Outcome = field(default_factory=Sent)
+    ignores: int = 0
+    resets: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
+
+
+@dataclass
+class BmcDoor:
+    """The way to the machine from one process, which may be killed at the order."""
+
+    bmc: Bmc
+    fuse: Fuse
+
+    def observe(self, _system: str, /) -> Machine | Unknown:
+        if self.bmc.blind:
+            return Unknown("BMC does not answer")
+        return Machine(power=self.bmc.power, reset_types=self.bmc.offered)
+
+    def reset(self, _system: str, reset_type: str, /) -> Outcome:
+        return self.fuse.burn(lambda: self._order(reset_type))
+
+    def _order(self, reset_type: str) -> Outcome:
+        self.bmc.orders.append(reset_type)
+        if self.bmc.ignores > 0:
+            self.bmc.ignores -= 1
+        else:
+            self.bmc.resets.append(reset_type)
+            self.bmc.obey(reset_type)
+        return self.bmc.say
+
+
+@dataclass
+class Notebook:
+    """The incident branch as a recorder writes it; `down` makes it unavailable."""
+
+    events: list[Event] = field(default_factory=list)
+    down: bool = False
+
+    def record(self, event: Event) -> str:
+        if self.down:
+            raise RecordUnavailableError("the Git host is down")
+        for known in self.events:
+            if set(known.files) & set(event.files):
+                if known.decision_id == event.decision_id:
+                    return "c0ffee"
+                raise AlreadyRecordedError(next(iter(event.files)), "c0ffee")
+        self.events.append(event)
+        return "c0ffee"
+
+
+@dataclass
+class NotebookDoor:
+    """The way to the incident branch from one process, which may be killed at a push."""
+
+    notebook: Notebook
+    fuse: Fuse
+
+    def record(self, event: Event) -> str:
+        return self.fuse.burn(lambda: self.notebook.record(event))
+
+
+@dataclass
+class Bot:
+    """What the bot would answer about nodes: reports by node, or nothing at all while it is `down`."""
+
+    url: str
+    reports: dict[str, HeldReport] = field(default_factory=dict)
+    down: bool = False
+    tokens: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def bot() -> Iterator[Bot]:
+    class Answerer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            held = found.reports.get(self.path.split("/")[3])
+            found.tokens.append(self.headers["Authorization"])
+            body = msgspec.json.encode(held) if held else b'{"error": "no report"}'
+            self.send_response(503 if found.down else 200 if held else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answerer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    found = Bot(f"http://127.0.0.1:{server.server_address[1]}")
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Site:
+    """A node `gpu-N` of its own with a fault, an approved record, and a Repair once `order` was called."""
+
+    def __init__(self, kube: Kube, bot: Bot, workdir: Path) -> None:
+        self.kube, self.bot, self.workdir = kube, bot, workdir
+        self.node = f"gpu-{next(_numbers):04d}"
+        self.now, self.beats = START, 0
+        self.bmc = Bmc(obey=lambda _type: self.boot(NEW))
+        self.notebook = Notebook()
+        self.git_valid = timedelta(days=1)
+        self.config = config()
+        self.token_file = workdir / "token"
+        self.token_file.write_text("example-token")
+        self.node_uid = self._make_node()
+        self.beat()
+        self.report(OLD, FAULT)
+        self.incident = f"{self.node}-abc123"
+        self.directory = f"incidents/2026/11/{self.incident}"
+        self.path = f"{self.directory}/repair-1.yaml"
+        self.files: dict[str, bytes] = {}
+
+    # ---- the node
+
+    def _make_node(self) -> str:
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.node, "labels": {"pool": "h100"}},
+        }
+        status, made = self.kube.request("POST", "/api/v1/nodes", node)
+        assert status == 201, made
+        self.kube.request("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"taints": None}}, MERGE)
+        self.boot(OLD)
+        return str(made["metadata"]["uid"])
+
+    def boot(self, boot_id: str, *, ready: bool = True, gpus: int = GPUS) -> None:
+        """Let the kubelet report this boot."""
+        status = {
+            "nodeInfo": {"bootID": boot_id},
+            "capacity": {"nvidia.com/gpu": str(gpus)},
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+        }
+        self.patch_node({"status": status}, "/status")
+
+    def patch_node(self, patch: Object, subresource: str = "") -> None:
+        path = f"/api/v1/nodes/{self.node}{subresource}"
+        status, answer = self.kube.request("PATCH", path, patch, MERGE)
+        assert status == 200, answer
+
+    def raw_node(self) -> dict[str, Any]:
+        return self.kube.request("GET", f"/api/v1/nodes/{self.node}")[1]
+
+    def beat(self) -> None:
+        """Let the kubelet renew its lease."""
+        self.beats += 1
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        at = (START + timedelta(seconds=self.beats)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"spec": {"renewTime": at, "holderIdentity": self.node}}
+        if self.kube.request("PATCH", f"{leases}/{self.node}", spec, MERGE)[0] == 404:
+            body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self.node}}
+            assert self.kube.request("POST", leases, {**body, **spec})[0] == 201
+
+    def report(self, boot_id: str, *findings: Finding, gpus: int | None = GPUS, age: float = 1.0) -> None:
+        """Let the bot hold this report of the node."""
+        seen = None if gpus is None else tuple(Gpu(address=f"0000:{n:02x}:00.0") for n in range(gpus))
+        self.bot.reports[self.node] = HeldReport(
+            age_seconds=age,
+            report=NodeReport(
+                node=self.node, boot_id=boot_id, sequence=1, sent_at=0.0, agent_version="0",
+                inventory=Inventory(gpus=seen), findings=findings, blind_spots=(),
+            ),
+        )  # fmt: skip
+
+    # ---- its pods
+
+    def pod(self, name: str, *, owner: str = "ReplicaSet", labels: dict[str, str] | None = None) -> str:
+        """Bind a pod to the node and return its uid; an empty `owner` makes a bare one."""
+        owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{self.node}-{name}",
+                "labels": labels or {},
+                "ownerReferences": owners if owner else [],
+            },
+            "spec": {"nodeName": self.node, "containers": [{"name": "c", "image": "example"}]},
+        }
+        status, made = self.kube.request("POST", "/api/v1/namespaces/default/pods", body)
+        assert status == 201, made
+        path = f"/api/v1/namespaces/default/pods/{self.node}-{name}/status"
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        self.kube.request("PATCH", path, {"status": ready}, MERGE)
+        return str(made["metadata"]["uid"])
+
+    def confirm_gone(self) -> None:
+        """Let the kubelet confirm every pod that is being deleted."""
+        for each in self.pods():
+            if each["metadata"].get("deletionTimestamp"):
+                path = f"/api/v1/namespaces/default/pods/{each['metadata']['name']}"
+                self.kube.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+    def pods(self) -> list[dict[str, Any]]:
+        params = {"fieldSelector": f"spec.nodeName={self.node}"}
+        return list(self.kube.request("GET", "/api/v1/pods", params=params)[1]["items"])
+
+    # ---- the order
+
+    def record(self, *pods: str, **changes: Any) -> RepairRecord:
+        """Return a record that orders a reboot and evicts `pods`."""
+        named = tuple(PlannedPod(namespace="default", name=f"{self.node}-{pod}") for pod in pods)
+        ordered = plan(Action.REBOOT, "redfish", named)
+        evidence = Evidence(
+            cluster="example", incident=self.incident, node=self.node, node_uid=self.node_uid, boot_id=OLD,
+            findings=(FAULT.key,), evidence_digest=evidence_digest(OLD, [FAULT]), plan_digest=ordered.digest,
+        )  # fmt: skip
+        identity = action_id("example", self.node_uid, self.incident, 1)
+        fields: dict[str, Any] = {
+            "action_id": identity, "attempt": 1, "action": Action.REBOOT,
+            "evidence": evidence, "plan": ordered,
+            "approvals": ("approval-1.yaml",), "approved_at": START, "expires_at": START + timedelta(hours=1),
+        }  # fmt: skip
+        return RepairRecord(**{**fields, **changes})
+
+    def approval(self, record: RepairRecord, **changes: Any) -> Approval:
+        fields: dict[str, Any] = {
+            "decision_id": "d1", "action": record.action, "evidence": record.evidence, "via": "slack",
+            "approver": Approver(name="Example Approver", email="approver@example.com"),
+            "approved_at": record.approved_at, "expires_at": record.expires_at,
+        }  # fmt: skip
+        return Approval(**{**fields, **changes})
+
+    def put(self, record: RepairRecord, approval: Approval | None = None) -> None:
+        """Put the record and its approval into Git."""
+        approval = approval or self.approval(record)
+        self.files |= {self.path: dump(record), f"{self.directory}/approval-1.yaml": dump(approval)}
+
+    def order(self, *pods: str) -> RepairRecord:
+        """Put a record into Git and make the Repair of it, as the intake does."""
+        record = self.record(*pods)
+        self.put(record)
+        spec = RepairSpec(record_path=self.path, record_commit="c0ffee", record=record)
+        body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+        self.doors().actor.create_repair(repair_name(self.node, record.action_id), body)
+        return record
+
+    # ---- the program
+
+    def doors(self, fuse: Fuse | None = None) -> Scene:
+        """Return the scene of one pass, at the time that it is now."""
+        fuse = fuse or Fuse()
+        connection = FusedConnection(self.kube.admin_kubeconfig, fuse)
+        desired = Desired(self.config, "m", "i", frozenset(self.files), dict(self.files), self.now)
+        if self.git_valid <= timedelta(0):
+            desired = replace(desired, read_at=None)
+        return Scene(
+            observer=Observer(connection),
+            actor=Actor(connection, "clusterwright"),
+            reports=Reports(self.bot.url, self.token_file, None, 5),
+            machines=BmcDoor(self.bmc, fuse),
+            recorder=NotebookDoor(self.notebook, fuse),
+            orders=GitOrders(desired, self.git_valid),
+            config=self.config,
+            namespace="clusterwright",
+            stale_after=STALE,
+            now=self.now,
+            clock=lambda: self.now,
+        )
+
+    def repair(self) -> Repair:
+        identity = action_id("example", self.node_uid, self.incident, 1)
+        raw = self.kube.request(
+            "GET", f"/apis/clusterwright.dev/v1alpha1/repairs/{repair_name(self.node, identity)}"
+        )[1]
+        found = read_repair(raw)
+        assert isinstance(found, Repair), found
+        return found
+
+    def one_pass(self, fuse: Fuse | None = None) -> Pass:
+        """Take the repair one pass further; time does not move."""
+        scene = self.doors(fuse)
+        try:
+            return advance(self.repair(), scene)
+        finally:
+            scene.reports.close()
+
+    def settle(self) -> Pass:
+        """Take the repair as far as it goes without waiting."""
+        for _ in range(60):
+            result = self.one_pass()
+            if result.after is None or result.after > 0:
+                return result
+        raise AssertionError(f"the repair does not come to rest: {result}")
+
+    def run(self, seconds: float = 7200.0, fuse: Fuse | None = None) -> Repair:
+        """Run until nothing is left to do, or `seconds` are over; time moves as the passes ask."""
+        until = self.now + timedelta(seconds=seconds)
+        while self.now < until:
+            result = self.one_pass(fuse)
+            if result.after is None:
+                return self.repair()
+            self.pass_time(result.after)
+        return self.repair()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass as on a node that is well: its heart beats, its agent reports, its pods stop."""
+        if seconds <= 0:
+            return
+        self.now += timedelta(seconds=seconds)
+        self.beat()
+        self.confirm_gone()
+        if self.raw_node()["status"]["nodeInfo"]["bootID"] == NEW and self.node in self.bot.reports:
+            self.report(NEW, age=0.1)
+
+    # ---- what is left
+
+    def marks(self) -> tuple[bool, list[str], str]:
+        """Return whether the node is unschedulable, the keys of its taints, and who holds its lease."""
+        spec = self.raw_node()["spec"]
+        lease = self.doors().observer.lease("clusterwright", f"clusterwright-repair-{self.node}")
+        taints = [each["key"] for each in spec.get("taints") or ()]
+        return bool(spec.get("unschedulable")), taints, lease.holder if lease else ""
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the one outcome that is recorded."""
+        path = outcome_path(self.path)
+        texts = [event.files[path] for event in self.notebook.events if path in event.files]
+        assert len(texts) == 1, texts
+        return dict(yaml.safe_load(texts[0]))
+
+
+CLEAN: tuple[bool, list[str], str] = (False, [], "")
