@@ -89,8 +89,6 @@ class Slack:
         ]
         self._listener.serve(routes, [self._page, self._sockets, self.outbox])
 
-    # -- addresses ------------------------------------------------------------------------------------------
-
     @property
     def root_url(self) -> str:
         """Scheme, host and port."""
@@ -116,8 +114,6 @@ class Slack:
         """The user id under which the app writes."""
         return self.workspace.app.user_id
 
-    # -- life -----------------------------------------------------------------------------------------------
-
     def start(self) -> "Slack":
         """Listen, on the same port each time."""
         self._listener.start()
@@ -134,8 +130,6 @@ class Slack:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    # -- the workspace --------------------------------------------------------------------------------------
 
     def add_user(self, user: str, name: str, email: str, **more: Any) -> None:
         """A person; `is_restricted`, `is_bot`, `deleted`, `tz` may be given."""
@@ -157,8 +151,6 @@ class Slack:
         """A user group (`S…`) and its members."""
         with self.workspace.changed:
             self.workspace.groups[group] = list(users)
-
-    # -- looking --------------------------------------------------------------------------------------------
 
     def messages(self, channel: str) -> list[Json]:
         """The channel's root messages as on the wire (with metadata), oldest first."""
@@ -182,11 +174,7 @@ class Slack:
     def ephemerals(self, user: str) -> list[Json]:
         """What only this user sees, oldest first; each has its `channel`."""
         with self.workspace.changed:
-            mine = [message for message in self.workspace.ephemerals if message.only_for == user]
-            return [
-                {**self.workspace.wire(self.workspace.channels[item.channel], item), "channel": item.channel}
-                for item in mine
-            ]
+            return self.workspace.seen_only_by(user)
 
     def versions(self, channel: str, ts: str) -> list[Version]:
         """All that a message has shown, oldest first."""
@@ -239,8 +227,6 @@ class Slack:
                 if self.workspace.revision == seen:
                     self.workspace.changed.wait(min(left, 0.2))
 
-    # -- people act -----------------------------------------------------------------------------------------
-
     def click(self, channel: str, ts: str, action_id: str, user: str, **how: Any) -> Delivery:
         """Click (and confirm). `version=0` clicks what the message showed first; `value` picks an option."""
         return self._run(self._actions.click(channel, ts, action_id, user, **how))
@@ -278,8 +264,6 @@ class Slack:
     def open_home(self, user: str) -> Delivery:
         """The user opens the App Home tab."""
         return self.event(self._page.home_opened(user))
-
-    # -- trouble --------------------------------------------------------------------------------------------
 
     def disconnect(self, reason: str = "refresh_requested") -> None:
         """Slack ends all sockets politely (`warning` announces only)."""

@@ -127,7 +127,7 @@ class Page:
             await asyncio.sleep(_GATHER_SECONDS)
 
     async def _click(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = await _asked(request)
         user, action = asked["user"], asked["action_id"]
         place = asked["place"]
         try:
@@ -146,7 +146,7 @@ class Page:
         return _outcome(delivery)
 
     async def _submit(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = await _asked(request)
         try:
             delivery = await self._actions.submit(asked["user"], asked["values"], asked["view_id"])
         except LookupError as error:
@@ -154,12 +154,12 @@ class Page:
         return _outcome(delivery)
 
     async def _close(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = await _asked(request)
         await self._actions.close(asked["user"])
         return web.json_response({})
 
     async def _say(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = await _asked(request)
         user, channel, text = asked["user"], asked["channel"], asked["text"]
         command, _, rest = text.partition(" ")
         if text.startswith("/"):
@@ -173,8 +173,16 @@ class Page:
         return web.json_response({"acked": True, "why": ""})
 
     async def _home(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        asked = await _asked(request)
         return _outcome(await self._outbox.event(self.home_opened(asked["user"])))
+
+
+async def _asked(request: web.Request) -> Json:
+    """The body, which other sites open in the same browser cannot send with this content type."""
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="send application/json")
+    body: Json = await request.json()
+    return body
 
 
 def _static(name: str) -> web.Response:

@@ -6,8 +6,10 @@ from tests.lab.slack.modals import Views
 from tests.lab.slack.wire import Json
 from tests.lab.slack.workspace import Channel, Workspace
 
-# More than this many roots are not drawn; the page says so.
+# The newest roots that are drawn.
 _ROOTS = 200
+# So many earlier versions of a message are at hand in the page.
+_EARLIER = 10
 
 
 def page_state(workspace: Workspace, views: Views, user: str, channel: str) -> Json:
@@ -53,5 +55,8 @@ def _thread(workspace: Workspace, place: Channel, root: Message, mine: list[Mess
 
 
 def _drawn(workspace: Workspace, place: Channel, message: Message) -> Json:
-    earlier = [{"text": item.text, "blocks": item.blocks, "at": item.at} for item in message.versions[:-1]]
+    old = list(enumerate(message.versions[:-1]))[-_EARLIER:]
+    earlier = [
+        {"index": index, "text": item.text, "blocks": item.blocks, "at": item.at} for index, item in old
+    ]
     return {**workspace.wire(place, message), "earlier": earlier}

@@ -173,6 +173,11 @@ class Workspace:
         """Several messages on the wire."""
         return [self.wire(channel, message, metadata=metadata) for message in messages]
 
+    def seen_only_by(self, user: str) -> list[Json]:
+        """The ephemeral messages of one user, oldest first; each says its `channel`."""
+        mine = [message for message in self.ephemerals if message.only_for == user]
+        return [{**wire(message), "channel": message.channel} for message in mine]
+
     def _root(self, channel: Channel, ts: object) -> Message | None:
         if not isinstance(ts, str) or not TS.match(ts):
             return None

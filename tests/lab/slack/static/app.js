@@ -72,6 +72,24 @@ async function refresh() {
   draw();
 }
 
+// Changes that come while the last ones are still being fetched are fetched together.
+let fetching = false;
+let changedMeanwhile = false;
+
+async function follow() {
+  changedMeanwhile = true;
+  if (fetching) return;
+  fetching = true;
+  try {
+    while (changedMeanwhile) {
+      changedMeanwhile = false;
+      await refresh();
+    }
+  } finally {
+    fetching = false;
+  }
+}
+
 function choose(user) {
   here.user = user;
   sessionStorage.setItem("acting", user);
@@ -170,7 +188,7 @@ function start() {
   const online = (up) => {
     byId("offline").hidden = up;
   };
-  lab.listen(() => refresh().catch(() => online(false)), online);
+  lab.listen(() => follow().catch(() => online(false)), online);
   refresh().then(() => here.home && lab.home(here.user)).catch(() => online(false));
 }
 

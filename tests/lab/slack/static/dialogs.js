@@ -136,10 +136,10 @@ export class Modal {
 export function showEarlier(earlier, names, actOn) {
   const { dialog, heading } = frame("Earlier versions", "earlier", "modal earlier");
   const end = () => leave(dialog);
-  const body = earlier.map((version, index) =>
-    el("article", { class: "earlier-version", "data-testid": "earlier-version", "data-version": String(index) },
-      el("p", { class: "hint", text: `Version ${index + 1}, from ${fullTime(version.at)}` }),
-      version.blocks.length ? drawBlocks(version.blocks, names, actOn(index)) : el("p", { class: "text", text: version.text })));
+  const body = earlier.map((version) =>
+    el("article", { class: "earlier-version", "data-testid": "earlier-version", "data-version": String(version.index) },
+      el("p", { class: "hint", text: `Version ${version.index + 1}, from ${fullTime(version.at)}` }),
+      version.blocks.length ? drawBlocks(version.blocks, names, actOn(version.index)) : el("p", { class: "text", text: version.text })));
   dialog.append(
     el("header", {}, heading, el("span", { class: "lab-tag", text: "Lab control" }), cross("Close", end, "earlier-close")),
     el("div", { class: "dialog-body" }, el("p", { class: "hint", text: "Buttons still work here: this is what a click in a stale window sends." }), body));
