@@ -61,14 +61,15 @@ class Story:
 
     def say(self, text: str) -> None:
         """Print a line with the seconds since the fault."""
-        self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/]  {text}")
+        seconds = time.monotonic() - self._began
+        self._console.print(f"[dim]{seconds:5.1f} s[/]  {text}", no_wrap=True, overflow="ellipsis")
 
     def run(self, node: str, *, auto: bool) -> None:
         """Break a GPU of `node` and tell the story to its end; raises StoryFailedError."""
         self._console.rule(f"[bold]A GPU of {node} breaks")
         self._began = time.monotonic()
         self._cluster.break_gpu(node)
-        self.say(f"[red]kernel log of {node}[/]  {REBOOT_REQUIRED.format(gpu='0000:1b:00')[:70]}…")
+        self.say(f"[red]kernel log of {node}[/]  {REBOOT_REQUIRED.format(gpu='0000:1b:00')}")
         message = self._until("a Slack thread", lambda: self._cluster.thread(node), 20)
         self.say(f"[magenta]Slack[/]  {_first_line(message)}")
         if auto:
@@ -94,7 +95,7 @@ class Story:
         while time.monotonic() < until:
             status = (self._cluster.repair(node) or {}).get("status") or {}
             for step in status.get("steps") or ():
-                if step["state"] == "done" and step["name"] not in told:
+                if step["state"] == "done" and step["name"] in STEPS.keys() - told:
                     told.add(step["name"])
                     self.say(f"[cyan]reconciler[/]  {STEPS[step['name']]}")
             if status.get("phase") == "Succeeded":
@@ -234,7 +235,7 @@ def _key(seconds: float) -> str:
 
 
 def _first_line(message: Mapping[str, Any]) -> str:
-    return str(message.get("text", "")).splitlines()[0][:100]
+    return str(message.get("text", "")).splitlines()[0]
 
 
 if __name__ == "__main__":
