@@ -97,7 +97,7 @@ class Connection:
             )
             response = self._client.call_api(*call, _request_timeout=self._timeout)
             text = response.read()  # type: ignore[no-untyped-call] # the library's
-            return Answer(response.status, msgspec.json.decode(text) if text else {})
+            return Answer(response.status, msgspec.json.decode(text, type=Object) if text else {})
         except (
             urllib3.exceptions.HTTPError,
             client.ApiException,

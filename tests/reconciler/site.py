@@ -318,7 +318,14 @@ class Site:
 
     # ---- its pods
 
-    def pod(self, name: str, *, owner: str = "ReplicaSet", labels: dict[str, str] | None = None) -> str:
+    def pod(
+        self,
+        name: str,
+        *,
+        owner: str = "ReplicaSet",
+        labels: dict[str, str] | None = None,
+        account: str | None = None,
+    ) -> str:
         """Bind a pod to the node and return its uid; an empty `owner` makes a bare one."""
         owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}]
         body = {
@@ -329,7 +336,11 @@ class Site:
                 "labels": labels or {},
                 "ownerReferences": owners if owner else [],
             },
-            "spec": {"nodeName": self.node, "containers": [{"name": "c", "image": "example"}]},
+            "spec": {
+                "nodeName": self.node,
+                "containers": [{"name": "c", "image": "example"}],
+                **({"serviceAccountName": account} if account else {}),
+            },
         }
         status, made = self.kube.request("POST", "/api/v1/namespaces/default/pods", body)
         assert status == 201, made

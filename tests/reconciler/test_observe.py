@@ -1,0 +1,205 @@
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.connection import Connection, UnavailableError
+from reconciler.observe import Observer
+from reconciler.observed import Lease
+from reconciler.settings import SettingsError
+from tests.lab.kube.kube import Kube
+from tests.lab.kube.server import start
+from tests.reconciler.site import GPUS, OLD, Site
+
+AUDIENCE = "clusterwright-bot"
+
+
+@pytest.fixture
+def observer(kube: Kube) -> Observer:
+    return Observer.connect(kube.admin_kubeconfig, 5)
+
+
+def test_a_node_is_read_with_what_we_use_of_it(site: Site, observer: Observer) -> None:
+    node = observer.node(site.node)
+    assert node is not None
+    assert (node.uid, node.boot_id, node.ready, node.gpus) == (site.node_uid, OLD, True, GPUS)
+    assert site.node in {each.name for each in observer.nodes()}
+
+
+def test_what_is_not_there_is_none_and_no_failure(observer: Observer) -> None:
+    assert observer.node("absent") is None
+    assert observer.repair("absent") is None
+    assert observer.lease("clusterwright", "absent") is None
+    assert observer.node_heartbeat("absent") is None
+    assert observer.pods("absent") == ()
+
+
+def test_pods_are_those_bound_to_the_node(site: Site, observer: Observer) -> None:
+    site.pod("a")
+    site.pod("b", owner="DaemonSet")
+    site.pod("c", owner="")
+    pods = {each.name.removeprefix(f"{site.node}-"): each for each in observer.pods(site.node)}
+    assert {name: (pod.controller, pod.evictable) for name, pod in pods.items()} == {
+        "a": ("ReplicaSet/o", True),
+        "b": ("DaemonSet/o", False),
+        "c": (None, True),
+    }
+
+
+def test_long_lists_are_read_page_by_page(site: Site, observer: Observer) -> None:
+    names = {f"{site.node}-{index}" for index in range(501)}
+    for name in names:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"nodeName": site.node, "containers": [{"name": "c", "image": "example"}]},
+        }
+        site.kube.request("POST", "/api/v1/namespaces/default/pods", body)
+    assert {each.name for each in observer.pods(site.node)} == names
+
+
+def test_a_heartbeat_is_the_node_leases_renewal(site: Site, observer: Observer) -> None:
+    first = observer.node_heartbeat(site.node)
+    site.beat()
+    second = observer.node_heartbeat(site.node)
+    assert first is not None
+    assert second is not None
+    assert second > first
+    lease = observer.lease("kube-node-lease", site.node)
+    assert isinstance(lease, Lease)
+    assert lease.holder == site.node
+
+
+def test_repairs_are_none_while_the_resource_is_not_defined(tmp_path: Path) -> None:
+    with start("embedded", tmp_path) as fresh:
+        assert Observer.connect(fresh.admin_kubeconfig, 5).repairs() == ()
+
+
+def test_a_token_tells_who_it_belongs_to_and_on_which_node(site: Site, observer: Observer) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
+    site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
+    pod = (f"{site.node}-agent", site.pod("agent", account="agent"))
+    token = site.kube.token("default", "agent", (AUDIENCE,), pod)
+
+    identity = observer.review_token(token, AUDIENCE)
+    assert identity is not None
+    assert (identity.username, identity.node) == ("system:serviceaccount:default:agent", site.node)
+    assert identity.audiences == (AUDIENCE,)
+
+    unbound = observer.review_token(site.kube.token("default", "agent", (AUDIENCE,)), AUDIENCE)
+    assert unbound is not None
+    assert unbound.node is None
+
+
+def test_a_token_for_others_that_has_ended_or_is_none_belongs_to_nobody(
+    site: Site, observer: Observer
+) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
+    site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
+    tokens = [
+        site.kube.token("default", "agent", ("somebody-else",)),
+        site.kube.token("default", "agent", (AUDIENCE,), seconds=-5),
+        "no-token",
+        "",
+    ]
+    assert [observer.review_token(token, AUDIENCE) for token in tokens] == [None] * 4
+
+
+def test_what_the_account_may_not_read_is_unknown(kube: Kube) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
+    kube.request("POST", "/api/v1/namespaces/clusterwright/serviceaccounts", account)
+    observer = Observer.connect(kube.kubeconfig_for("nobody"), 5)
+    with pytest.raises(UnavailableError, match="GET /api/v1/nodes/x: 403"):
+        observer.node("x")
+
+
+def test_a_token_file_is_read_again_for_each_request(kube: Kube, tmp_path: Path) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("stale")
+    observer = Observer.connect(kube.kubeconfig(tmp_path / "config", {"tokenFile": "token"}), 5)
+    with pytest.raises(UnavailableError, match="401"):
+        observer.node("x")
+    token_file.write_text(kube.admin_token + "\n")
+    assert observer.node("x") is None
+    token_file.unlink()
+    with pytest.raises(UnavailableError, match="token"):
+        observer.node("x")
+
+
+@contextmanager
+def server(*answers: bytes | None) -> Iterator[str]:
+    """Serve raw answers, one a connection; None keeps the caller waiting."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        held: list[socket.socket] = []
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = listening.accept()
+                held.append(connection)
+                connection.recv(65536)
+                if answer is not None:
+                    connection.sendall(answer)
+                    connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(5)
+        for each in held:
+            each.close()
+
+
+def at(url: str, tmp_path: Path) -> Observer:
+    content = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }  # fmt: skip
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    return Observer.connect(file, 0.3)
+
+
+BROKEN = {
+    "hangs": (None, "timed out"),
+    "closes": (b"", "Connection aborted|ProtocolError|RemoteDisconnected"),
+    "cut": (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "IncompleteRead|Connection broken"),
+    "no JSON": (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", "DecodeError"),
+    "a list": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "Expected `object`"),
+    "500": (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}", "500 no message"),
+    "429": (b"HTTP/1.1 429 No\r\nContent-Length: 2\r\n\r\n{}", "429 no message"),
+    "redirect": (b"HTTP/1.1 302 No\r\nLocation: /x\r\nContent-Length: 2\r\n\r\n{}", "302"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_server_that_does_not_answer_well_is_unknown(tmp_path: Path, name: str) -> None:
+    answer, said = BROKEN[name]
+    with server(answer) as url, pytest.raises(UnavailableError, match=said):
+        at(url, tmp_path).node("x")
+
+
+def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    with server() as url:
+        pass
+    with pytest.raises(UnavailableError, match="GET /api/v1/nodes/x: "):
+        at(url, tmp_path).node("x")
+
+
+@pytest.mark.parametrize("text", ["", "[", "a: 1", "current-context: x\ncontexts: []"])
+def test_a_kubeconfig_that_cannot_be_used_is_a_settings_error(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=r"kubernetes\.kubeconfig: "):
+        Connection(file, 1)
+
+
+def test_outside_a_pod_there_is_no_service_account() -> None:
+    with pytest.raises(SettingsError, match=r"kubernetes\.kubeconfig: in-cluster: "):
+        Connection(None, 1)
