@@ -1,9 +1,9 @@
-"""Builds etcd, kube-apiserver, kube-controller-manager and kubectl once, from pinned Go modules, into the cache.
+"""Builds the real control plane and kubectl once, from pinned Go modules, into the cache.
 
     python -m tests.lab.kube.build
 
-About 8 minutes on 2 cores with empty Go caches, 12 s with warm ones; needs 6 GB of disk and 3 GB of memory. A binary that is
-there is complete: each is built under another name and renamed.
+About 8 minutes on 2 cores with empty Go caches, 12 s with warm ones; needs 6 GB of disk and 3 GB of memory.
+A binary that is there is complete: each is built under another name and renamed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.lab.kube.binaries import ETCD, KUBERNETES, built
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MODULE = Path(__file__).parents[1] / "controlplane"
 OLDEST_GO = (1, 26)
@@ -63,7 +66,7 @@ def build() -> None:
     with _only_one(target):
         missing = [item for item in TARGETS if not (target / item[0]).exists()]
         minutes = round(sum(item[3] for item in missing) / 60 + 1)
-        _say(f"control plane: building {len(missing)} programs once, about {minutes} min on 2 cores, into {target}")
+        _say(f"control plane: building {len(missing)} programs once, about {minutes} min, into {target}")
         for number, (name, package, words, seconds) in enumerate(missing, 1):
             _build_one(f"[{number}/{len(missing)}] {words}", package, target / name, seconds)
     _say("control plane: ready")
@@ -78,7 +81,9 @@ def _check_go() -> None:
     how = f"install Go {needed} or newer (https://go.dev/dl/) and try again"
     if shutil.which("go") is None:
         raise BuildError(f"control plane: go is not on PATH; {how}")
-    asked = subprocess.run(["go", "env", "GOVERSION"], cwd=MODULE, capture_output=True, text=True, timeout=300)
+    asked = subprocess.run(
+        ["go", "env", "GOVERSION"], cwd=MODULE, capture_output=True, text=True, timeout=300, check=False
+    )
     found = re.match(r"go(\d+)\.(\d+)", asked.stdout.strip())
     if asked.returncode or found is None:
         why = (asked.stderr.strip().splitlines() or ["no version printed"])[-1]
@@ -103,11 +108,12 @@ def _build_one(words: str, package: str, path: Path, seconds: int) -> None:
     began, unfinished = time.monotonic(), path.with_name(f".{path.name}.{os.getpid()}")
     flags = "-s -w" if path.name == "etcd" else f"-s -w {_STAMP}"
     argv = ["go", "build", f"-ldflags={flags}", "-o", str(unfinished), package]
-    log = path.with_name(f"{path.name}.log")
+    log, environment = path.with_name(f"{path.name}.log"), {**os.environ, "CGO_ENABLED": "0"}
     try:
         with log.open("w") as output:
-            process = subprocess.Popen(argv, cwd=MODULE, env={**os.environ, "CGO_ENABLED": "0"}, stdout=output,
-                                       stderr=subprocess.STDOUT)  # fmt: skip
+            process = subprocess.Popen(
+                argv, cwd=MODULE, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
             code = _watched(process, words, began)
         if code:
             last = (log.read_text().strip().splitlines() or ["no output"])[-1]

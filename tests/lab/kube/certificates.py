@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIFETIME = dt.timedelta(days=7)
 BACKDATED = dt.timedelta(minutes=5)

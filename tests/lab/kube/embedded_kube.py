@@ -33,7 +33,9 @@ class EmbeddedKube(Kube):
         self._server.serve()
 
     def compact(self) -> None:
+        self.pause()
         self._server.compact()
+        self.resume()
 
     def stop(self) -> None:
         if self._client is not None:

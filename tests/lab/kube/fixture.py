@@ -1,21 +1,25 @@
 """Fixtures for tests against either back end; name this module in `pytest_plugins`.
 
-`kube` is a running server of each back end in turn (session-scoped, so tests keep apart by unique names); `embedded_kube` and
-`real_kube` are one of them. A real back end that is not built skips its tests with the command that builds it; where CI is
-set it fails them.
+`kube` is a running server of each back end in turn (session-scoped, so tests keep apart by unique names);
+`embedded_kube` and `real_kube` are one of them. A real back end that is not built skips its tests with the
+command that builds it; where CI is set it fails them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab.kube.binaries import problem
-from tests.lab.kube.kube import Kube
 from tests.lab.kube.real import RealKube
 from tests.lab.kube.server import start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kube.kube import Kube
 
 
 def require_real() -> None:
@@ -47,5 +51,3 @@ def kube(request: pytest.FixtureRequest) -> Kube:
     """Each back end in turn."""
     found: Kube = request.getfixturevalue(f"{request.param}_kube")
     return found
-
-

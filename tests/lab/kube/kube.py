@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 15.0
 """Of one admin request."""
+
+TOKEN_LEEWAY_SECONDS = 60
+"""How long after its end kube-apiserver still takes a token (go-jose's default leeway)."""
 
 
 class Kube(ABC):
@@ -51,20 +55,23 @@ class Kube(ABC):
         content_type: str = "application/json",
         params: dict[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """One request as admin; the answer's code and JSON body.
+        """One request as admin, its body always JSON, which is YAML too; the answer's code and JSON body.
+
+        An answer that is no JSON (/readyz, a path outside of the API) comes back as its `message`.
 
         Raises:
             httpx.TransportError: the server cannot be reached.
         """
         if self._client is None:
             self._client = self.client()
-        content = yaml.safe_dump(body).encode() if "yaml" in content_type and body is not None else None
-        headers = {"Content-Type": content_type}
-        if content is None and body is not None:
-            reply = self._client.request(method, path, json=body, headers=headers, params=params)
-        else:
-            reply = self._client.request(method, path, content=content, headers=headers, params=params)
-        return reply.status_code, reply.json()
+        content = json.dumps(body) if body is not None else None
+        reply = self._client.request(
+            method, path, content=content, headers={"Content-Type": content_type}, params=params
+        )
+        try:
+            return reply.status_code, reply.json()
+        except ValueError:
+            return reply.status_code, {"code": reply.status_code, "message": reply.text}
 
     def token(
         self,
@@ -75,6 +82,8 @@ class Kube(ABC):
         seconds: int = 3600,
     ) -> str:
         """A service account's token, bound to a pod (name, uid) if given; seconds ≤ 0: one that has expired.
+
+        A server takes a token for another minute, which counts as its lifetime here (TOKEN_LEEWAY_SECONDS).
 
         Raises:
             LookupError: the server refused it.
@@ -89,10 +98,12 @@ class Kube(ABC):
         if code != 201:
             raise LookupError(f"TokenRequest for {namespace}/{account}: {code} {answer.get('message')}")
         token: str = answer["status"]["token"]
-        return token if seconds >= 600 else self._aged(token, seconds)
+        if seconds >= 600:
+            return token
+        return self._aged(token, seconds if seconds > 0 else seconds - TOKEN_LEEWAY_SECONDS - 1)
 
     def kubeconfig_for(self, account: str, namespace: str = "clusterwright") -> Path:
-        """A kubeconfig with a fresh token of a service account, in a file of its own that the kubeconfig names."""
+        """A kubeconfig with a fresh token of a service account, in a file that the kubeconfig names."""
         token_file = self.workdir / f"{namespace}-{account}.token"
         token_file.write_text(self.token(namespace, account))
         path = self.workdir / f"{namespace}-{account}.kubeconfig"
@@ -150,7 +161,7 @@ class Kube(ABC):
 
     @abstractmethod
     def compact(self) -> None:
-        """Forget old revisions, so that they are answered with 410."""
+        """Forget old revisions, so that they are answered with 410; open watches end as by a restart."""
 
     @abstractmethod
     def stop(self) -> None:

@@ -7,7 +7,11 @@ import signal
 import subprocess
 from pathlib import Path
 
-LEASH = 'exec 3<&0; "$@" </dev/null 3<&- & child=$!; { cat <&3 >/dev/null; kill "$child"; } 2>/dev/null & wait "$child"'
+LEASH = """exec 3<&0
+"$@" </dev/null 3<&- & child=$!
+{ cat <&3 >/dev/null; kill "$child"; } 2>/dev/null &
+wait "$child"
+"""
 """A shell between us and the program: it ends the program when our end of its standard input closes."""
 PATIENCE_SECONDS = 15.0
 """From SIGTERM to SIGKILL."""
@@ -36,7 +40,9 @@ class Program:
         """
         if self._shell.poll() is not None:
             last = self.log.read_text(errors="replace").strip().splitlines()[-3:]
-            raise RuntimeError(f"{self.name} ended by itself ({self._shell.returncode}); {self.log}: {' | '.join(last)}")
+            raise RuntimeError(
+                f"{self.name} ended by itself ({self._shell.returncode}); {self.log}: {' | '.join(last)}"
+            )
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL if it does not end in time."""

@@ -2,11 +2,13 @@
 
     python -m tests.lab.kube.published
 
-starts the real back end, reads /openapi/v2 and writes embedded/schema.json anew. A contract test does the same and compares.
+starts the real back end, reads /openapi/v2 and writes embedded/schema.json anew. A contract test does the
+same and compares.
 
-A type is one of: `s i n b` string, integer, number, boolean; `q` quantity; `x` integer or string; `*` anything; `@Name` a
-definition; `{"list": TYPE, "keys": [...]}` a list merged by keys (no keys: a set; no "keys" at all: replaced as a whole);
-`{"map": TYPE}`. `"patch"` on a list is its merge key in a strategic merge patch (empty: merged as a set). A definition is
+A type is one of: `s i n b` string, integer, number, boolean; `q` quantity; `x` integer or string; `t` a time
+in seconds, `u` one in microseconds; `*` anything; `@Name` a definition; `{"list": TYPE, "keys": [...]}` a
+list merged by keys (no keys: a set; no "keys" at all: replaced as a whole); `{"map": TYPE}`. `"patch"` on a
+list is its merge key in a strategic merge patch (empty: merged as a set). A definition is
 `{"fields": {name: TYPE}}`. `"atomic"` marks maps and structs that are owned as a whole.
 """
 
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.kube.embedded.registry import BUILTIN, REVIEWS
+from tests.lab.kube.server import start
 
 TARGET = Path(__file__).with_name("embedded") / "schema.json"
 
@@ -28,8 +31,8 @@ FREE = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "*",
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "q",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "x",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "s",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "s",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "t",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "u",
 }
 """Definitions that are leaves for us."""
 SUBRESOURCES = (("policy", "v1", "Eviction"), ("authentication.k8s.io", "v1", "TokenRequest"))
@@ -104,8 +107,6 @@ def _merging(schema: dict[str, Any]) -> dict[str, Any]:
 
 def read_real() -> dict[str, Any]:
     """The compact schema of the real back end, started for this."""
-    from tests.lab.kube.server import start
-
     with tempfile.TemporaryDirectory() as folder, start("real", Path(folder)) as kube:
         code, document = kube.request("GET", "/openapi/v2")
     if code != 200:

@@ -1,7 +1,7 @@
 """The real back end: etcd, kube-apiserver and a cut kube-controller-manager as child processes.
 
-Started in 4–5 s; stopped in the order controller-manager, kube-apiserver, etcd, because kube-apiserver waits for half a
-minute when etcd is gone before it.
+Started in 4 to 5 s; stopped in the order controller-manager, kube-apiserver, etcd, because kube-apiserver
+waits for half a minute when etcd is gone before it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class RealKube(Kube):
             subprocess.CalledProcessError: it failed; its stderr is in the error's notes.
         """
         argv = [str(self._kubectl), "--kubeconfig", str(kubeconfig or self.admin_kubeconfig), *args]
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=KUBECTL_SECONDS)
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+        )
         if done.returncode:
             error = subprocess.CalledProcessError(done.returncode, argv, done.stdout, done.stderr)
             error.add_note(done.stderr.strip())
@@ -92,11 +94,12 @@ class RealKube(Kube):
         self._await_ready()
 
     def compact(self) -> None:
-        """LISTs of old revisions are refused at once; watches when a restart has emptied the watch cache."""
+        """Compact etcd and restart the API server, whose cache would go on serving old revisions (1.37)."""
         _, listed = self.request("GET", "/api/v1/namespaces", params={"limit": "1"})
         body = {"revision": listed["metadata"]["resourceVersion"], "physical": True}
         url = f"http://127.0.0.1:{self._etcd_port}/v3/kv/compaction"
         httpx.post(url, json=body, timeout=TIMEOUT_SECONDS, trust_env=False).raise_for_status()
+        self.restart()
 
     def stop(self) -> None:
         atexit.unregister(self.stop)
@@ -128,7 +131,11 @@ class RealKube(Kube):
         head, payload, _ = token.split(".")
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         now = int(time.time())
-        claims |= {"exp": now + seconds, "iat": now + min(seconds, 0) - 600, "nbf": now + min(seconds, 0) - 600}
+        claims |= {
+            "exp": now + seconds,
+            "iat": now + min(seconds, 0) - 600,
+            "nbf": now + min(seconds, 0) - 600,
+        }
         signed = f"{head}.{_encoded(json.dumps(claims).encode())}"
         key = serialization.load_pem_private_key((self.workdir / "sa.key").read_bytes(), None)
         if not isinstance(key, rsa.RSAPrivateKey):
@@ -143,22 +150,36 @@ def _encoded(raw: bytes) -> str:
 def _etcd(workdir: Path, port: int, peer: int) -> list[str]:
     url, peers = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
     return [
-        str(program("etcd")), "--unsafe-no-fsync", f"--data-dir={workdir / 'etcd'}", f"--listen-client-urls={url}",
-        f"--advertise-client-urls={url}", f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
+        str(program("etcd")),
+        "--unsafe-no-fsync",
+        f"--data-dir={workdir / 'etcd'}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
         f"--initial-cluster=default={peers}",
-    ]  # fmt: skip
+    ]
 
 
 def _api_server(workdir: Path, port: int, etcd_port: int) -> list[str]:
     return [
-        str(program("kube-apiserver")), f"--etcd-servers=http://127.0.0.1:{etcd_port}", "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1", f"--secure-port={port}", "--service-cluster-ip-range=10.0.0.0/24",
-        f"--tls-cert-file={workdir / 'server.crt'}", f"--tls-private-key-file={workdir / 'server.key'}",
-        f"--client-ca-file={workdir / 'ca.crt'}", f"--token-auth-file={workdir / 'tokens.csv'}",
-        "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={workdir / 'sa.pub'}",
-        f"--service-account-signing-key-file={workdir / 'sa.key'}", "--authorization-mode=Node,RBAC",
-        "--endpoint-reconciler-type=none", f"--cert-dir={workdir / 'generated'}",
-    ]  # fmt: skip
+        str(program("kube-apiserver")),
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        f"--tls-cert-file={workdir / 'server.crt'}",
+        f"--tls-private-key-file={workdir / 'server.key'}",
+        f"--client-ca-file={workdir / 'ca.crt'}",
+        f"--token-auth-file={workdir / 'tokens.csv'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={workdir / 'sa.pub'}",
+        f"--service-account-signing-key-file={workdir / 'sa.key'}",
+        "--authorization-mode=Node,RBAC",
+        "--endpoint-reconciler-type=none",
+        f"--cert-dir={workdir / 'generated'}",
+    ]
 
 
 def _controllers(workdir: Path, kubeconfig: Path) -> list[str]:

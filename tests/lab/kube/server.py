@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from tests.lab.kube.embedded_kube import EmbeddedKube
+from tests.lab.kube.real import RealKube
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,13 +25,8 @@ def start(backend: Backend, workdir: Path) -> Kube:
     """A running API server; files such as kubeconfigs go to workdir.
 
     Raises:
-        tests.lab.kube.build.MissingBinaries: the real back end is not built; the text names the command that builds it.
+        tests.lab.kube.binaries.MissingBinariesError: the real back end is not built; the text names the
+            command that builds it.
     """
     workdir.mkdir(parents=True, exist_ok=True)
-    if backend == "embedded":
-        from tests.lab.kube.embedded_kube import EmbeddedKube
-
-        return EmbeddedKube(workdir)
-    from tests.lab.kube.real import RealKube
-
-    return RealKube(workdir)
+    return EmbeddedKube(workdir) if backend == "embedded" else RealKube(workdir)

@@ -1,4 +1,4 @@
-"""Server-side apply: merge what a manager wants, refuse to take what others own, drop what it no longer wants."""
+"""Server-side apply: merge what a manager wants, take nothing from others, drop what it no longer wants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def apply(state: State, request: Request, body: Obj) -> tuple[Obj, bool]:
     """Apply a configuration; returns the object and whether it is new.
 
     Raises:
-        ApiError: 409 with FieldManagerConflict causes, 400 and 422 for a bad request, 500 for an unknown field.
+        ApiError: 409 with FieldManagerConflict causes, 400 and 422 for a bad body, 500 for an unknown field.
     """
     _check(request, body)
     config = {**body, "metadata": {**body["metadata"]}}
@@ -36,7 +36,8 @@ def apply(state: State, request: Request, body: Obj) -> tuple[Obj, bool]:
     if old is not None:
         return _onto(state, request, old, write.typed(request, config, request.name)), False
     if config["metadata"].get("uid"):
-        why = f"uid mismatch: the provided object specified uid {config['metadata']['uid']}, and no existing object was found"
+        uid = config["metadata"]["uid"]
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise conflict(request.resource.plural, request.resource.group, request.name, why)
     config["metadata"].setdefault("name", request.name)
     return write.create(state, request, config, record=_created), True
@@ -81,9 +82,8 @@ def _onto(state: State, request: Request, old: Obj, config: Obj) -> Obj:
     last = managers.get(name, Entry(frozenset(), "", ""))
     wanted = _wanted(request, config)
     managers[name] = Entry(wanted, request.resource.api_version, last.time or now)
-    lost = with_parents(kind, last.fields) - with_parents(
-        kind, {p for entry in managers.values() for p in entry.fields}
-    )
+    held = {path for entry in managers.values() for path in entry.fields} | fields_of(kind, config)
+    lost = with_parents(kind, last.fields) - with_parents(kind, held)
     new = _without(kind, _merged(kind, old, config), frozenset(lost)) or {}
     new = write.prepared(request, old, new)
     difference = compare(kind, old, new).without(

@@ -9,8 +9,10 @@ from tests.lab.kube.embedded.errors import Obj
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 """Admission gives it to every new Node; whoever plays the kubelet and its controller takes it away."""
 
-NODE_INFO = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
-             "kubeProxyVersion", "operatingSystem", "architecture")  # fmt: skip
+NODE_INFO = (
+    "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion",
+    "kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture",
+)  # fmt: skip
 """Fields of status.nodeInfo, which Go always writes."""
 
 POD_TOLERATIONS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.lab.kube.embedded.errors import ApiError, Obj, about, conflict, status
+from tests.lab.kube.embedded.errors import Obj, about, conflict, forbidden, status
 from tests.lab.kube.embedded.listing import list_objects
 from tests.lab.kube.embedded.state import Request, State, stamp
 from tests.lab.kube.embedded.write import existing
@@ -23,8 +23,7 @@ def delete(state: State, request: Request, options: Obj) -> Obj:
     """
     resource, obj = request.resource, existing(state, request)
     if resource.table == "namespaces" and request.name in PROTECTED:
-        raise ApiError(403, "Forbidden", f'namespaces "{request.name}" is forbidden: this namespace may not be deleted',
-                       about("namespaces", "", request.name))  # fmt: skip
+        raise forbidden("namespaces", "", request.name, "this namespace may not be deleted")
     check_preconditions(resource, obj, options)
     marked, gone = deleted(state, resource, obj, options)
     if request.dry_run or "All" in (options.get("dryRun") or []):
@@ -53,8 +52,8 @@ def check_preconditions(resource: Resource, obj: Obj, options: Obj) -> None:
     """
     wanted, meta = options.get("preconditions") or {}, obj["metadata"]
     if wanted.get("uid") not in (None, "", meta["uid"]):
-        why = f"the UID in the precondition ({wanted['uid']}) does not match the UID in record ({meta['uid']}). "
-        why += "The object might have been deleted and then recreated"
+        why = f"the UID in the precondition ({wanted['uid']}) does not match the UID in record "
+        why += f"({meta['uid']}). The object might have been deleted and then recreated"
         raise conflict(resource.kind, resource.group, meta["name"], why)
     version = meta["resourceVersion"]
     if wanted.get("resourceVersion") not in (None, "", version):

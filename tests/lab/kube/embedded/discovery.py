@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from tests.lab.kube.embedded.errors import Obj
 
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-VERSION = {"major": "1", "minor": "37", "gitVersion": "v1.37.2", "gitCommit": "", "gitTreeState": "clean",
-           "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "embedded/python"}  # fmt: skip
+VERSION = {
+    "major": "1", "minor": "37", "gitVersion": "v1.37.2", "gitCommit": "", "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "embedded/python",
+}  # fmt: skip
 EXTRA = {
     "pods": (("pods/eviction", "Eviction", "policy", "v1"),),
     "serviceaccounts": (("serviceaccounts/token", "TokenRequest", "authentication.k8s.io", "v1"),),

@@ -67,7 +67,7 @@ def _recompute(state: State, budget: Obj) -> None:
 
 def _condition(state: State, budget: Obj, allowed: int) -> Obj:
     truth, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
-    old = next(iter(budget.get("status", {}).get("conditions", [])), {})
+    old: Obj = next(iter(budget.get("status", {}).get("conditions", [])), {})
     generation = budget["metadata"]["generation"]
     same = old.get("status") == truth
     return {

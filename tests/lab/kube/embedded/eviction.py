@@ -9,13 +9,16 @@ from tests.lab.kube.embedded.state import Request, State, stamp
 from tests.lab.kube.embedded.write import existing
 
 REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+TWO_BUDGETS = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
 
 
 def evict(state: State, request: Request, body: Obj) -> Obj:
     """Evict one pod.
 
     Raises:
-        ApiError: 429 with cause DisruptionBudget, 404, 409 for a precondition, 500 for two budgets on one pod.
+        ApiError: 429 with cause DisruptionBudget, 404, 409 for a precondition, 500 for two budgets.
     """
     pod = existing(state, request)
     if (body.get("metadata") or {}).get("name", request.name) != request.name:
@@ -38,31 +41,32 @@ def _free_of_budgets(pod: Obj) -> bool:
 def _ask_budget(state: State, pod: Obj, *, dry: bool) -> None:
     budgets = budgets_of(state, pod)
     if len(budgets) > 1:
-        message = (
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
-        raise ApiError(500, "", message)
-    if not budgets:
+        raise ApiError(500, "", TWO_BUDGETS)
+    if not budgets or _spares_the_unready(budgets[0], pod):
         return
     budget, current = budgets[0], budgets[0].get("status", {})
-    if not ready(pod):
-        if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-            return
-        if current.get("currentHealthy", 0) >= current.get("desiredHealthy", 0) > 0:
-            return
     name, needed = budget["metadata"]["name"], current.get("desiredHealthy", 0)
     if current.get("observedGeneration", 0) < budget["metadata"]["generation"]:
         raise _refused(f"The disruption budget {name} is still being processed by the server.")
     if current.get("disruptionsAllowed", 0) == 0:
-        healthy = current.get("currentHealthy", 0)
-        raise _refused(
-            f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
-        )
-    if dry:
-        return
-    disrupted = {**current.get("disruptedPods", {}), pod["metadata"]["name"]: stamp(state.now())}
-    lowered = {**current, "disruptionsAllowed": current["disruptionsAllowed"] - 1, "disruptedPods": disrupted}
-    state.store.put("poddisruptionbudgets.policy", {**budget, "status": lowered})
+        have = f"needs {needed} healthy pods and has {current.get('currentHealthy', 0)} currently"
+        raise _refused(f"The disruption budget {name} {have}")
+    if not dry:
+        disrupted = {**current.get("disruptedPods", {}), pod["metadata"]["name"]: stamp(state.now())}
+        lowered = {"disruptionsAllowed": current["disruptionsAllowed"] - 1, "disruptedPods": disrupted}
+        state.store.put("poddisruptionbudgets.policy", {**budget, "status": {**current, **lowered}})
+
+
+def _spares_the_unready(budget: Obj, pod: Obj) -> bool:
+    """Whether a pod that is not healthy anyway may go without being counted."""
+    if ready(pod):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    current = budget.get("status", {})
+    healthy: int = current.get("currentHealthy", 0)
+    needed: int = current.get("desiredHealthy", 0)
+    return healthy >= needed > 0
 
 
 def _refused(why: str) -> ApiError:

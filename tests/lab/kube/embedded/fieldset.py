@@ -1,7 +1,8 @@
 """Sets of field paths: which fields an object has, which differ, and how fieldsV1 writes them.
 
-A path is a tuple of elements as fieldsV1 writes them: `f:name` for a field, `k:{"type":"Ready"}` for a list item by its
-keys, `v:"x"` for a member of a set. The rules are those of structured-merge-diff, which kube-apiserver uses.
+A path is a tuple of elements as fieldsV1 writes them: `f:name` for a field, `k:{"type":"Ready"}` for a list
+item by its keys, `v:"x"` for a member of a set. The rules are those of structured-merge-diff, which
+kube-apiserver uses.
 """
 
 from __future__ import annotations

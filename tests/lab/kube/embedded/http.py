@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
@@ -17,15 +17,17 @@ from tests.lab.kube.embedded.errors import (
     bad_request,
     forbidden,
     no_such_path,
-    qualified,
     unauthorized,
 )
 from tests.lab.kube.embedded.listing import list_objects
 from tests.lab.kube.embedded.rbac import Question
 from tests.lab.kube.embedded.registry import REVIEWS
 from tests.lab.kube.embedded.state import Request, State
-from tests.lab.kube.embedded.tokens import ANONYMOUS, ISSUER, Identity, InvalidToken, authenticate
+from tests.lab.kube.embedded.tokens import ANONYMOUS, ISSUER, Identity, InvalidTokenError, authenticate
 from tests.lab.kube.embedded.watch import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEALTH = {"/healthz", "/readyz", "/livez"}
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -76,7 +78,7 @@ def _identity(state: State, http: web.Request) -> Identity:
         return ANONYMOUS
     try:
         identity = authenticate(state, token.strip())
-    except InvalidToken as refused:
+    except InvalidTokenError as refused:
         raise unauthorized() from refused
     if kind != "Bearer" or ISSUER not in identity.audiences:
         raise unauthorized()
@@ -100,7 +102,8 @@ def _authorize(state: State, identity: Identity, question: Question) -> None:
         raise ApiError(403, "Forbidden", message, {})
     what = f"{question.resource}/{question.subresource}" if question.subresource else question.resource
     where = f'in the namespace "{question.namespace}"' if question.namespace else "at the cluster scope"
-    why = f'User "{identity.user}" cannot {question.verb} resource "{what}" in API group "{question.group}" {where}'
+    why = f'User "{identity.user}" cannot {question.verb} resource "{what}" '
+    why += f'in API group "{question.group}" {where}'
     raise forbidden(question.resource, question.group, question.name, why)
 
 
@@ -130,51 +133,68 @@ async def _run(state: State, http: web.Request, request: Request, verb: str) -> 
     body: Any = {}
     if http.can_read_body:
         body = _decoded(request, http.content_type, await http.read())
-    if verb == "create":
-        return _json(*_created(state, request, body))
-    if verb == "patch" and http.content_type == patch.APPLY:
-        obj, new = apply.apply(state, request, body)
-        return _json(201 if new else 200, obj)
     match verb:
-        case "get":
-            return _json(200, write.existing(state, request))
-        case "list":
-            return _json(200, list_objects(state, request))
-        case "update":
-            return _json(200, write.update(state, request, body))
+        case "create":
+            return _json(201, _created(state, request, body))
+        case "patch" if http.content_type == patch.APPLY:
+            obj, new = apply.apply(state, request, body)
+            return _json(201 if new else 200, obj)
         case "patch":
             return _json(200, write.change(state, request, body, http.content_type))
-        case "delete":
-            return _json(200, delete.delete(state, request, _options(http, body)))
-        case "deletecollection":
-            return _json(200, delete.delete_collection(state, request, _options(http, body)))
-    raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    if verb not in ANSWERS:
+        message = "the server does not allow this method on the requested resource"
+        raise ApiError(405, "MethodNotAllowed", message)
+    if asked := http.query.get("gracePeriodSeconds"):
+        body = {**body, "gracePeriodSeconds": int(asked)}
+    return _json(200, _as_asked(http, ANSWERS[verb](state, request, body)))
+
+
+ANSWERS: dict[str, Callable[[State, Request, Obj], Obj]] = {
+    "get": lambda state, request, _: write.existing(state, request),
+    "list": lambda state, request, _: list_objects(state, request),
+    "update": write.update,
+    "delete": delete.delete,
+    "deletecollection": delete.delete_collection,
+}
+
+
+def _as_asked(http: web.Request, answer: Obj) -> Obj:
+    """The answer, or its metadata alone if the request accepts no more."""
+    if "as=PartialObjectMetadata" not in http.headers.get("Accept", "") or "metadata" not in answer:
+        return answer
+    if "items" not in answer:
+        return _partial(answer)
+    items = [_partial(item) for item in answer["items"]]
+    return {**_partial(answer), "kind": "PartialObjectMetadataList", "items": items}
+
+
+def _partial(obj: Obj) -> Obj:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
 def _decoded(request: Request, content_type: str, raw: bytes) -> Any:
     try:
-        return (
-            yaml.load(raw, yaml.CSafeLoader) if "yaml" in content_type else msgspec.json.decode(raw or b"{}")
-        )
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
-        what = f"the object provided is unrecognized (must be of type {request.resource.kind})"
-        raise bad_request(f"{what}: couldn't get version/kind; json parse error: {error}") from error
+        return msgspec.json.decode(raw or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+        why: Exception = broken
+    try:
+        if "yaml" in content_type:
+            return yaml.load(raw, yaml.CSafeLoader)
+    except yaml.YAMLError as broken:
+        why = broken
+    what = f"the object provided is unrecognized (must be of type {request.resource.kind})"
+    raise bad_request(f"{what}: couldn't get version/kind; json parse error: {why}")
 
 
-def _options(http: web.Request, body: Obj) -> Obj:
-    asked = http.query.get("gracePeriodSeconds")
-    return {**body, **({"gracePeriodSeconds": int(asked)} if asked else {})}
-
-
-def _created(state: State, request: Request, body: Obj) -> tuple[int, Obj]:
-    what = (request.resource.table, request.subresource)
+def _created(state: State, request: Request, body: Obj) -> Obj:
     if request.resource in REVIEWS:
-        return 201, review.answer(state, request, body)
-    if what == ("pods", "eviction"):
-        return 201, eviction.evict(state, request, body)
-    if what == ("serviceaccounts", "token"):
-        return 201, review.token_request(state, write.existing(state, request), body)
+        return review.answer(state, request, body)
+    match request.resource.table, request.subresource:
+        case "pods", "eviction":
+            return eviction.evict(state, request, body)
+        case "serviceaccounts", "token":
+            return review.token_request(state, write.existing(state, request), body)
     if request.name:
-        message = f"the server does not allow this method on {qualified(request.resource.plural, request.resource.group)}"
+        message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)
-    return 201, write.create(state, request, body)
+    return write.create(state, request, body)

@@ -63,7 +63,7 @@ def with_managers(obj: Obj, managers: Managers) -> Obj:
     """The object with these entries, in the server's order: Apply first, then by time."""
     items = []
     for (manager, operation, _, subresource), entry in managers.items():
-        item = {
+        item: Obj = {
             "manager": manager,
             "operation": operation,
             "apiVersion": entry.api_version,

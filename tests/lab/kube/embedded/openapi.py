@@ -1,8 +1,8 @@
 """Custom resources against their definition's openAPIV3Schema.
 
-Understood: type, properties, required, enum, items, additionalProperties, nullable, default, pattern, the minimum and
-maximum of numbers, lengths and lists, x-kubernetes-preserve-unknown-fields, x-kubernetes-int-or-string, and of the CEL
-rules only `self == oldSelf`. A definition with more is refused, because it would not be enforced.
+Understood: type, properties, required, enum, items, additionalProperties, nullable, default, pattern, the
+minimum and maximum of numbers, lengths and lists, x-kubernetes-preserve-unknown-fields, and of the CEL rules
+only `self == oldSelf`. A definition with more is refused, because it would not be enforced.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ Cause = tuple[str, str, str]
 
 IMMUTABLE = "self == oldSelf"
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "object": (dict,), "array": (list,), "string": (str,),
+    "integer": (int,), "number": (int, float), "boolean": (bool,),
 }  # fmt: skip
 _UNDERSTOOD = {
-    "type", "properties", "required", "enum", "items", "additionalProperties", "nullable", "default", "pattern", "format",
-    "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "description",
-    "title", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string", "x-kubernetes-validations",
-    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-embedded-resource",
+    "type", "properties", "required", "enum", "items", "additionalProperties", "nullable", "default",
+    "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "description", "title",
+    "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
 }  # fmt: skip
 _LIMITS = (
     ("minimum", (int, float), lambda value, limit: value >= limit, "should be greater than or equal to"),
@@ -145,20 +146,25 @@ def _inner_faults(schema: Obj, value: Any, path: str) -> Iterator[Cause]:
     if isinstance(value, list) and "items" in schema:
         for index, item in enumerate(value):
             yield from _faults(schema["items"], item, f"{path}[{index}]")
-    if not isinstance(value, dict):
-        return
-    for name, child in (schema.get("properties") or {}).items():
-        if value.get(name) is None and name in value and not child.get("nullable"):
-            continue
-        if name in value:
-            yield from _faults(child, value[name], f"{path}.{name}" if path else name)
-    for name in schema.get("required") or []:
-        if value.get(name) is None:
-            yield (f"{path}.{name}" if path else name), "FieldValueRequired", "Required value"
-    extra = schema.get("additionalProperties")
-    if isinstance(extra, dict):
-        for name, item in value.items():
-            yield from _faults(extra, item, f"{path}.{name}" if path else name)
+    if isinstance(value, dict):
+        for name, child in _children(schema, value):
+            yield from _faults(child, value[name], _below(path, name))
+        for name in schema.get("required") or []:
+            if value.get(name) is None:
+                yield _below(path, name), "FieldValueRequired", "Required value"
+
+
+def _children(schema: Obj, value: Obj) -> Iterator[tuple[str, Obj]]:
+    """The fields of an object that have a schema; a null counts as absent where it is not allowed."""
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    for name, item in value.items():
+        child = properties.get(name, extra)
+        if isinstance(child, dict) and (item is not None or child.get("nullable")):
+            yield name, child
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _is(value: Any, wanted: str) -> bool:
@@ -186,4 +192,4 @@ def _edited(schema: Obj, new: Any, old: Any, path: str) -> Iterator[Cause]:
             )
     for name, child in (schema.get("properties") or {}).items():
         if isinstance(new, dict) and isinstance(old, dict) and name in new and name in old:
-            yield from _edited(child, new[name], old[name], f"{path}.{name}" if path else name)
+            yield from _edited(child, new[name], old[name], _below(path, name))

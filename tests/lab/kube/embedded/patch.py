@@ -28,10 +28,11 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def strategic(target: Any, patch: Any, kind: Type) -> Any:
-    """The target with a strategic merge patch applied: lists merge by their patch key, `$patch: delete` removes.
+    """The target with a strategic merge patch applied: lists merge by their patch key.
 
     Raises:
-        ApiError: 400 for the directives nobody here uses ($setElementOrder is taken, order is not kept).
+        ApiError: 400 for a directive other than `$patch`, `$deleteFromPrimitiveList` and `$setElementOrder`,
+            which is taken without keeping the order.
     """
     if isinstance(patch, list) and kind.kind == "list":
         return _strategic_list(target or [], patch, kind)

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from tests.lab.kube.embedded.tokens import Identity
 
 GROUP = "rbac.authorization.k8s.io"
-DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version",
-             "/version/"]  # fmt: skip
+DISCOVERY = [
+    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz",
+    "/version", "/version/",
+]  # fmt: skip
 PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 
@@ -121,7 +123,7 @@ def _covers(rule: Obj, question: Question) -> bool:
 
 
 def _has(values: list[str] | None, wanted: str) -> bool:
-    return bool(values) and ("*" in values or wanted in values)
+    return values is not None and ("*" in values or wanted in values)
 
 
 def _resource_covers(resources: list[str], question: Question) -> bool:

@@ -70,7 +70,7 @@ BUILTIN = (
     Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", status=True, generation=True,
              unconditional_update=False, short=("pdb",)),
     Resource("coordination.k8s.io", "v1", "Lease", "leases", unconditional_update=False),
-    Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", generation=True, short=("netpol",)),
+    Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", generation=True),
     Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short=("pc",)),
     _rbac("Role", "roles", namespaced=True),
     _rbac("RoleBinding", "rolebindings", namespaced=True),

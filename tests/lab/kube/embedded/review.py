@@ -6,7 +6,7 @@ from tests.lab.kube.embedded import rbac
 from tests.lab.kube.embedded.errors import Obj, bad_request
 from tests.lab.kube.embedded.rbac import Question
 from tests.lab.kube.embedded.state import Request, State, stamp
-from tests.lab.kube.embedded.tokens import ISSUER, Identity, InvalidToken, authenticate, request_token
+from tests.lab.kube.embedded.tokens import ISSUER, Identity, InvalidTokenError, authenticate, request_token
 
 
 def answer(state: State, request: Request, body: Obj) -> Obj:
@@ -28,7 +28,7 @@ def _token_status(state: State, spec: Obj) -> Obj:
     wanted = spec.get("audiences") or [ISSUER]
     try:
         identity = authenticate(state, spec.get("token") or "")
-    except InvalidToken as refused:
+    except InvalidTokenError as refused:
         return {"user": {}, "error": str(refused)}
     shared = [audience for audience in wanted if audience in identity.audiences]
     if not shared:
@@ -50,7 +50,8 @@ def _subject(spec: Obj) -> Identity:
 
 
 def _access_status(state: State, subject: Identity, spec: Obj) -> Obj:
-    asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    asked: Obj = spec.get("resourceAttributes") or {}
+    path: Obj = spec.get("nonResourceAttributes") or {}
     if bool(asked) == bool(path):
         raise bad_request("exactly one of resourceAttributes or nonResourceAttributes must be specified")
     if path:

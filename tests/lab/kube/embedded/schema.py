@@ -5,8 +5,10 @@ Built-in kinds come from schema.json (written by tests.lab.kube.published), cust
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +127,16 @@ def _from_openapi(raw: Obj) -> Type:
 
 _ACCEPTS: dict[str, tuple[type, ...]] = {
     "s": (str,), "b": (bool,), "i": (int,), "n": (int, float), "q": (str, int, float), "x": (str, int),
+    "t": (str,), "u": (str,),
 }  # fmt: skip
+
+
+_DAY = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
+_TIMES = {
+    "t": ("2006-01-02T15:04:05Z07:00", re.compile(_DAY + r"(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")),
+    "u": ("2006-01-02T15:04:05.000000Z07:00", re.compile(_DAY + r"\.\d{6}(Z|[+-]\d\d:\d\d)")),
+}
+"""Layout and form of metav1.Time and metav1.MicroTime; the second insists on six digits."""
 
 
 def conform(resource: Resource, obj: Obj) -> Obj:
@@ -144,7 +155,9 @@ def _conform(kind: Type, value: Any, path: str) -> Any:
             ok = isinstance(value, _ACCEPTS[kind.scalar]) and (
                 kind.scalar == "b" or not isinstance(value, bool)
             )
-            return value if ok else _mismatch(value, path)
+            if not ok:
+                return _mismatch(value, path)
+            return _time(kind.scalar, value) if kind.scalar in _TIMES else value
         case "list":
             if not isinstance(value, list):
                 return _mismatch(value, path)
@@ -155,6 +168,17 @@ def _conform(kind: Type, value: Any, path: str) -> Any:
             return _conform_fields(kind, value, path)
         case _:
             return value
+
+
+def _time(scalar: str, text: str) -> str:
+    """A time as Go writes it back: in UTC, with no fraction or, for a MicroTime, exactly six digits of it."""
+    layout, canonical = _TIMES[scalar]
+    if not canonical.fullmatch(text):
+        raise bad_request(f'parsing time "{text}" as "{layout}": cannot parse "{text}"')
+    if text.endswith("Z") and (scalar == "u" or "." not in text):
+        return text
+    moment = dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if scalar == "u" else "%Y-%m-%dT%H:%M:%SZ")
 
 
 def _conform_fields(kind: Type, value: Obj, path: str) -> Obj:

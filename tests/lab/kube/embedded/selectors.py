@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 Predicate = Callable[[Obj], bool]
 
-_SET = re.compile(r"^\s*(?P<key>[\w./-]+)\s+(?P<op>in|notin)\s+\((?P<values>[^)]*)\)\s*$")
-_EQUAL = re.compile(r"^\s*(?P<key>[\w./-]+)\s*(?P<op>==|=|!=)\s*(?P<value>[\w.-]*)\s*$")
-_EXISTS = re.compile(r"^\s*(?P<not>!?)\s*(?P<key>[\w./-]+)\s*$")
+_KEY = r"[A-Za-z0-9]([\w./-]*[A-Za-z0-9])?"
+_SET = re.compile(rf"^\s*(?P<key>{_KEY})\s+(?P<op>in|notin)\s+\((?P<values>[^)]*)\)\s*$")
+_EQUAL = re.compile(rf"^\s*(?P<key>{_KEY})\s*(?P<op>==|=|!=)\s*(?P<value>[\w.-]*)\s*$")
+_EXISTS = re.compile(rf"^\s*(?P<not>!?)\s*(?P<key>{_KEY})\s*$")
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "pods": ("spec.nodeName", "status.phase", "spec.serviceAccountName", "spec.restartPolicy"),

@@ -38,7 +38,7 @@ def key_of(obj: Obj) -> Key:
 
 
 class Store:
-    """Tables of objects; listeners hear each change after it is stored, in order, even if they write themselves."""
+    """Tables of objects; listeners hear each change after it is stored, in order, even if they write."""
 
     def __init__(self) -> None:
         self.revision = 1

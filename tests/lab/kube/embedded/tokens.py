@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ISSUER = "https://kubernetes.default.svc"
 """Audience of tokens for the API server itself, as the real lab server is started with."""
+LEEWAY_SECONDS = 60
+"""A token is taken for so long after its end (go-jose's default)."""
 SHORTEST_SECONDS = 600
 """TokenRequest refuses less (kube-apiserver, 10 minutes)."""
 
@@ -51,7 +53,7 @@ ANONYMOUS = Identity("system:anonymous", groups=("system:unauthenticated",))
 ADMIN = Identity("admin", "admin-uid", ("system:masters", "system:authenticated"), audiences=(ISSUER,))
 
 
-class InvalidToken(Exception):
+class InvalidTokenError(Exception):
     """Why a token proves nothing; the sentence goes into TokenReview's status.error."""
 
 
@@ -69,11 +71,11 @@ class Signer:
         """The claims of a token that we signed.
 
         Raises:
-            InvalidToken: not ours or damaged.
+            InvalidTokenError: not ours or damaged.
         """
         signed, _, signature = token.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
-            raise InvalidToken("invalid bearer token")
+            raise InvalidTokenError("invalid bearer token")
         payload = signed.split(".")[1]
         claims: Obj = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         return claims
@@ -133,8 +135,8 @@ def _bound_claims(state: State, namespace: str, account: str, bound: Obj) -> Obj
             "pods", "", bound["name"], why + "The object might have been deleted and then recreated"
         )
     if pod["spec"].get("serviceAccountName", "default") != account:
-        why = f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
-        raise bad_request(why)
+        refused = f'cannot bind token for serviceaccount "{account}"'
+        raise bad_request(f"{refused} to pod running with different serviceaccount name.")
     claims: Obj = {"pod": {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}}
     if node_name := pod["spec"].get("nodeName"):
         node = state.store.get("nodes", "", node_name)
@@ -146,13 +148,13 @@ def authenticate(state: State, token: str) -> Identity:
     """Who a bearer token speaks for, whatever its audience.
 
     Raises:
-        InvalidToken: unknown, expired, or what it is bound to is gone.
+        InvalidTokenError: unknown, expired, or what it is bound to is gone.
     """
     if token == state.admin_token:
         return ADMIN
     claims = state.signer.claims(token)
-    if claims["exp"] < state.now():
-        raise InvalidToken("[invalid bearer token, service account token has expired]")
+    if claims["exp"] + LEEWAY_SECONDS < state.now():
+        raise InvalidTokenError("[invalid bearer token, service account token has expired]")
     private = claims["kubernetes.io"]
     namespace, account = private["namespace"], private["serviceaccount"]
     _still_there(state, "serviceaccounts", namespace, account)
@@ -170,7 +172,7 @@ def authenticate(state: State, token: str) -> Identity:
 def _still_there(state: State, table: str, namespace: str, reference: dict[str, Any]) -> None:
     found = state.store.get(table, namespace, reference["name"])
     if found is None or found["metadata"]["uid"] != reference["uid"]:
-        raise InvalidToken("[invalid bearer token, service account token has been invalidated]")
+        raise InvalidTokenError("[invalid bearer token, service account token has been invalidated]")
 
 
 def _extra(claims: Obj) -> dict[str, list[str]]:

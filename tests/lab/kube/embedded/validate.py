@@ -23,9 +23,12 @@ _VALUE = rf"({_QUALIFIED})?"
 _FREE_NAMES = {"roles", "rolebindings", "clusterroles", "clusterrolebindings"}
 _LABEL_NAMES = {"namespaces", "services"}
 
+_NAME_RULE = "name part must consist of alphanumeric characters, '-', '_' or '.'"
+_VALUE_RULE = "at most 63 alphanumeric characters, '-', '_' or '.'"
 _SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_SUBDOMAIN}')"
 )
 
 
@@ -58,34 +61,28 @@ def _metadata(resource: Resource, obj: Obj) -> Iterator[Cause]:
     meta = obj["metadata"]
     name = meta.get("name", "")
     pattern = _LABEL if resource.plural in _LABEL_NAMES else _SUBDOMAIN
-    free = resource.plural in _FREE_NAMES
-    if not free and (len(name) > 253 or not re.fullmatch(pattern, name)):
+    if resource.plural not in _FREE_NAMES and (len(name) > 253 or not re.fullmatch(pattern, name)):
         yield wrong("metadata.name", name, _SUBDOMAIN_RULE)
     for key, value in (meta.get("labels") or {}).items():
         if not _qualified(key):
-            yield wrong(
-                "metadata.labels", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
-            )
-        if len(value) > 63 or not re.fullmatch(_VALUE, value):
-            yield wrong(
-                "metadata.labels",
-                value,
-                "a valid label must be at most 63 alphanumeric characters, '-', '_', '.'",
-            )
+            yield wrong("metadata.labels", key, _NAME_RULE)
+        if not _label_value(value):
+            yield wrong("metadata.labels", value, f"a valid label must be {_VALUE_RULE}")
     for key in meta.get("annotations") or {}:
         if not _qualified(key.lower()):
-            yield wrong(
-                "metadata.annotations",
-                key,
-                "name part must consist of alphanumeric characters, '-', '_' or '.'",
-            )
-    for finalizer in meta.get("finalizers") or []:
+            yield wrong("metadata.annotations", key, _NAME_RULE)
+    yield from _finalizers(meta.get("finalizers") or [])
+
+
+def _finalizers(finalizers: list[str]) -> Iterator[Cause]:
+    for finalizer in finalizers:
         if "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
-            yield wrong(
-                "metadata.finalizers",
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            )
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield wrong("metadata.finalizers", finalizer, why)
+
+
+def _label_value(value: str) -> bool:
+    return len(value) <= 63 and bool(re.fullmatch(_VALUE, value))
 
 
 def _qualified(key: str) -> bool:
@@ -102,12 +99,8 @@ def _node(obj: Obj, _: Obj | None) -> Iterator[Cause]:
         if not _qualified(taint.get("key", "")):
             yield wrong(f"{path}.key", taint.get("key", ""), "name part must be non-empty")
         value = taint.get("value", "")
-        if len(value) > 63 or not re.fullmatch(_VALUE, value):
-            yield wrong(
-                f"{path}.value",
-                value,
-                "a valid label must be at most 63 alphanumeric characters, '-', '_', '.'",
-            )
+        if not _label_value(value):
+            yield wrong(f"{path}.value", value, f"must be no more than 63 bytes: {_VALUE_RULE}")
         if taint.get("effect") not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
             yield (
                 f"{path}.effect",
@@ -130,8 +123,8 @@ def _pod(obj: Obj, old: Obj | None) -> Iterator[Cause]:
             if not container.get(key):
                 yield missing(f"spec.containers[{index}].{key}")
     if old is not None and _fixed(spec) != _fixed(old["spec"]):
-        why = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-        why += "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)"
+        why = "pod updates may not change fields other than `spec.containers[*].image`,"
+        why += "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
         yield forbidden_field("spec", why)
 
 

@@ -12,7 +12,7 @@ from tests.lab.kube.embedded.errors import ApiError, Obj
 from tests.lab.kube.embedded.listing import selected_by
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from tests.lab.kube.embedded.selectors import Predicate
     from tests.lab.kube.embedded.state import Request, State
@@ -59,7 +59,7 @@ def _line(kind: str, obj: Obj) -> bytes:
     return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
 
 
-async def watch(state: State, request: Request) -> AsyncIterator[bytes]:
+async def watch(state: State, request: Request) -> AsyncGenerator[bytes]:
     """The lines of one watch, until its timeout.
 
     A revision that is too old, or of the future, is answered by an ERROR event, as by the real watch cache.

@@ -82,7 +82,8 @@ def _admit(state: State, request: Request, obj: Obj) -> None:
         if namespace is None:
             raise not_found("namespaces", "", request.namespace)
         if namespace["metadata"].get("deletionTimestamp"):
-            why = f"unable to create new content in namespace {request.namespace} because it is being terminated"
+            why = f"unable to create new content in namespace {request.namespace} "
+            why += "because it is being terminated"
             refused = forbidden(resource.plural, resource.group, name, why)
             cause = {
                 "reason": "NamespaceTerminating",
@@ -95,8 +96,8 @@ def _admit(state: State, request: Request, obj: Obj) -> None:
             raise refused
     account = (obj.get("spec") or {}).get("serviceAccountName") if resource.table == "pods" else None
     if account and state.store.get("serviceaccounts", request.namespace, account) is None:
-        why = f'error looking up service account {request.namespace}/{account}: serviceaccount "{account}" not found'
-        raise forbidden("pods", "", name, why)
+        why = f"error looking up service account {request.namespace}/{account}"
+        raise forbidden("pods", "", name, f'{why}: serviceaccount "{account}" not found')
 
 
 def update(state: State, request: Request, body: Obj) -> Obj:
@@ -116,6 +117,10 @@ def update(state: State, request: Request, body: Obj) -> Obj:
         )
         refused = invalid(resource.plural, resource.group, request.name, [cause])
         raise refused
+    uid, asked = old["metadata"]["uid"], new["metadata"].get("uid")
+    if asked not in (None, "", uid):
+        why = f"Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}"
+        raise conflict(resource.plural, resource.group, request.name, why)
     return commit(state, request, old, new)
 
 
@@ -137,6 +142,9 @@ def change(state: State, request: Request, body: Obj, content_type: str) -> Obj:
     Raises:
         ApiError: 404, 409, 415 for a patch type that is not served here, 400 and 422.
     """
+    if request.query.get("force"):
+        cause = ("force", "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch")
+        raise invalid("PatchOptions", "meta.k8s.io", "", [cause])
     old = existing(state, request)
     edits: dict[str, Callable[[], Obj]] = {
         patch.MERGE: lambda: patch.merged(old, body),
@@ -144,7 +152,8 @@ def change(state: State, request: Request, body: Obj, content_type: str) -> Obj:
         patch.STRATEGIC: lambda: patch.strategic(old, body, schema.of(request.resource)),
     }
     if content_type not in edits or (content_type == patch.STRATEGIC and request.resource.custom):
-        message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(edits)}"
+        message = "the body of the request was in an unknown format - accepted media types include: "
+        message += ", ".join(edits)
         raise ApiError(415, "UnsupportedMediaType", message)
     new = typed(request, edits[content_type](), request.name)
     return commit(state, request, old, new)
@@ -154,12 +163,12 @@ def commit(state: State, request: Request, old: Obj, new: Obj, record: Recorder 
     """Store a changed object, its status or all but its status; unchanged ones keep their revision.
 
     Raises:
-        ApiError: 409 for a stale resourceVersion or another uid, 422.
+        ApiError: 409 for a stale resourceVersion, 422.
     """
     resource, meta = request.resource, new["metadata"]
     if meta.get("uid") not in (None, "", old["metadata"]["uid"]):
-        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['metadata']['uid']}"
-        raise conflict(resource.plural, resource.group, request.name, why)
+        cause = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{meta["uid"]}": field is immutable')
+        raise invalid(resource.kind, resource.group, request.name, [cause])
     if meta.get("resourceVersion") not in (None, "", "0", old["metadata"]["resourceVersion"]):
         raise stale(resource.plural, resource.group, request.name)
     new = defaults.on_write(resource.table, prepared(request, old, new))
