@@ -67,10 +67,11 @@ def sink() -> Iterator[Sink]:
     server.server_close()
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 20) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 20, node: Node | None = None) -> None:
     until = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < until, "not seen in time"
+        if time.monotonic() > until:
+            pytest.fail("not seen in time" + (f"; the agent says:\n{node.agent_says()}" if node else ""))
         time.sleep(0.05)
 
 
@@ -148,7 +149,7 @@ def test_a_pod_runs_and_its_eviction_is_confirmed_after_a_moment(
 
 
 def test_a_node_without_power_confirms_no_eviction(kube: Any, sink: Sink, tmp_path: Path) -> None:
-    with Node("gpu-04", kube, tmp_path, sink.url, index=0) as node:
+    with Node("gpu-04", kube, tmp_path, sink.url, index=0, boot_seconds=0.2) as node:
         pod = run_bare(kube, "gpu-04", "notebook", gpus=1)
         wait_for(lambda: pod_phase(kube, pod) == "Running")
         node.power("Off")
@@ -166,7 +167,7 @@ def test_the_agent_reports_the_new_boot_after_a_reboot(kube: Any, sink: Sink, tm
 
     with Node("gpu-05", kube, tmp_path, sink.url, index=0, boot_seconds=1.0, agent_settings=QUICK) as node:
         before = node.boot_id
-        wait_for(lambda: reported() == before)
+        wait_for(lambda: reported() == before, node=node)
         node.write_kernel(XID)
         node.reboot()
         assert not node.ready
@@ -174,7 +175,7 @@ def test_the_agent_reports_the_new_boot_after_a_reboot(kube: Any, sink: Sink, tm
         node.wait_ready()
         assert node.boot_id != before
         assert api_node(kube, "gpu-05")["status"]["nodeInfo"]["bootID"] == node.boot_id
-        wait_for(lambda: reported() == node.boot_id)
+        wait_for(lambda: reported() == node.boot_id, node=node)
         log = (node.root.path / "dev/kmsg").read_text()
         assert "Linux version" in log
         assert "NVRM: loading NVIDIA UNIX x86_64 Kernel Module" in log
@@ -208,7 +209,9 @@ def test_a_fault_may_survive_and_a_gpu_may_not(kube: Any, sink: Sink, tmp_path: 
         node.wait_ready()
         assert XID in (node.root.path / "dev/kmsg").read_text()
         assert api_node(kube, "gpu-07")["status"]["capacity"]["nvidia.com/gpu"] == "7"
-        wait_for(lambda: (r := sink.newest("gpu-07")) is not None and len(r.inventory.gpus or ()) == 7)
+        wait_for(
+            lambda: (r := sink.newest("gpu-07")) is not None and len(r.inventory.gpus or ()) == 7, node=node
+        )
 
 
 def test_a_node_may_never_return(kube: Any, sink: Sink, tmp_path: Path) -> None:
