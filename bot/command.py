@@ -86,13 +86,10 @@ def parse(text: str) -> Command:
 
 
 def _typed(character: str) -> str:
-    """Return what the person meant to type: any dash is a hyphen, quotes around a word mean nothing."""
+    """Return what the person meant to type: any dash is a hyphen, quotes and the invisible mean nothing."""
     category = unicodedata.category(character)
     if category == "Pd" or character == "\N{MINUS SIGN}":
         return "-"
-    if (
-        category in ("Pi", "Pf")
-        or character in "\"'`\N{SINGLE LOW-9 QUOTATION MARK}\N{DOUBLE LOW-9 QUOTATION MARK}"
-    ):
+    if category in ("Pi", "Pf", "Cf") or character in _QUOTES:
         return ""
-    return " " if category in ("Cc", "Cf") else character
+    return " " if category == "Cc" else character

@@ -40,12 +40,8 @@ class Rung:
 
 
 RUNGS: Final[Mapping[Action, Rung]] = {
-    Action.NONE: Rung(None, "No repair is called for.", "There is nothing to approve."),
-    Action.ASK: Rung(
-        None,
-        "No repair is known to help with this, so a person has to look first.",
-        "There is nothing to approve.",
-    ),
+    Action.NONE: Rung(None, "No repair is called for."),
+    Action.ASK: Rung(None, "No repair is known to help with this, so a person has to look first."),
     Action.RESET_GPU: Rung(
         Action.REBOOT,
         "The GPU needs a reset, the lightest repair that clears this fault.",
@@ -56,8 +52,7 @@ RUNGS: Final[Mapping[Action, Rung]] = {
     Action.REPROVISION: Rung(
         None,
         "The node's disk or image is damaged; a clean image is what mends it, and it clears local data.",
-        "This version cannot reprovision a node, and a reboot would meet the same damage. "
-        "There is nothing to approve.",
+        "This version cannot reprovision a node, and a reboot would meet the same damage.",
     ),
     Action.FAILOVER: Rung(
         Action.REBOOT,
@@ -68,7 +63,7 @@ RUNGS: Final[Mapping[Action, Rung]] = {
     Action.REMOVE: Rung(
         None,
         "The node has to leave the pool and be repaired as hardware.",
-        "This version cannot remove a node. There is nothing to approve.",
+        "This version cannot remove a node.",
     ),
 }
 """First action → what is offered for it."""

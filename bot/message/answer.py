@@ -215,5 +215,14 @@ def _lines(lines: list[str]) -> Message:
             kept = []
         kept.append(line)
     blocks.append(section("\n".join(kept)))
-    spoken = " ".join(lines)[:1_000].replace("*", "").replace("`", "")
-    return Message(spoken, tuple(blocks))
+    return Message(_spoken(lines), tuple(blocks))
+
+
+def _spoken(lines: list[str]) -> str:
+    """Return whole lines for screen readers, as many as fit: a cut could split a date of Slack's."""
+    said = lines[0]
+    for line in lines[1:]:
+        if len(said) + len(line) > 1_000:
+            break
+        said += f" {line}"
+    return said.replace("*", "").replace("`", "")

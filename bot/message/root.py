@@ -74,7 +74,9 @@ def headline(incident: Incident) -> str:
         case State.CLOSED:
             why = incident.ending.why if incident.ending else Why.RECORDED
             return f"\N{WHITE HEAVY CHECK MARK} {_ENDINGS[why]}: {what}"
-        case State.APPROVED | State.REPAIRING:
+        case State.APPROVED:
+            return f"\N{WRENCH} Approved: {what}"
+        case State.REPAIRING:
             return f"\N{WRENCH} In repair: {what}"
         case State.HELD:
             return f"\N{RAISED HAND} Held, needs a person: {what}"
@@ -134,6 +136,8 @@ def _recommended(standing: Standing) -> Iterator[Block]:
     title = f"*Recommended: {wanted}*"
     if offered and recommendation.offered is not recommendation.wanted:
         title = f"*Called for: {wanted}. Offered instead: {offered}*"
+    if standing.incident.state is State.CLOSED:
+        return
     yield section(f"{title}\n{recommendation.why} {recommendation.but}".rstrip())
     if offer is not None and recommendation.offered:
         yield section(_disturbs(offer.plan))
@@ -142,12 +146,16 @@ def _recommended(standing: Standing) -> Iterator[Block]:
 def _disturbs(plan: Plan) -> str:
     action = words.ACTIONS[plan.action]
     keeps = "Local disks are kept" if plan.keeps_local_data else "*Local data on the node is lost*"
-    pods = sorted(plan.disturbs, key=lambda pod: (-len(pod.risks), -pod.gpus, pod.namespace, pod.name))
+    pods = _riskiest_first(plan.disturbs)
     lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {keeps}; what is in memory is lost."]
     lines += [words.pod_line(pod) for pod in pods[:PODS_SHOWN]]
     if len(pods) > PODS_SHOWN:
         lines.append(f"• and {words.plural(len(pods) - PODS_SHOWN, 'more pod')}")
     return "\n".join(lines)
+
+
+def _riskiest_first(pods: tuple[PlannedPod, ...]) -> list[PlannedPod]:
+    return sorted(pods, key=lambda pod: (-len(pod.risks), -pod.gpus, pod.namespace, pod.name))
 
 
 def _buttons(standing: Standing) -> Iterator[Block]:
@@ -185,7 +193,7 @@ def _confirm(incident: Incident, plan: Plan) -> Block:
 def _some(pods: tuple[PlannedPod, ...]) -> str:
     if not pods:
         return ""
-    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:3])
+    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in _riskiest_first(pods)[:3])
     more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
     return f" Pods: {named}{more}."
 

@@ -56,7 +56,9 @@ def _open(incident: Incident) -> Iterator[str]:
     if incident.outcomes:
         yield ended(incident.outcomes[-1])
     if incident.offer is None:
-        yield "*Nothing to approve.* A person has to look at the node."
+        pods = f"kubectl get pods -A --field-selector spec.nodeName={incident.node}"
+        yield "*Nothing to approve.* A person has to look at the node:"
+        yield f"`kubectl describe node {incident.node}` and `{pods}`"
     else:
         yield f"*Waiting for a decision* until {when(incident.offer.expires_at)}."
 
@@ -68,8 +70,7 @@ def decided(decision: Decision) -> str:
 
 
 def _repairing(incident: Incident) -> Iterator[str]:
-    if incident.decision is not None:
-        yield f"{decided(incident.decision)}."
+    yield f"{decided(incident.decision)}." if incident.decision else "*Being repaired.*"
     yield from step_lines(incident)
 
 
@@ -85,7 +86,7 @@ def step_lines(incident: Incident) -> Iterator[str]:
         done, doing = words.DONE.get(name, name), words.DOING.get(name, name)
         if entry is not None and entry.state is StepState.DONE:
             note = f": {escape(entry.message, 120)}" if entry.message else ""
-            at = f" {entry.finished_at:%H:%M:%S}" if entry.finished_at else ""
+            at = f" {entry.finished_at:%H:%M:%SZ}" if entry.finished_at else ""
             yield f"\N{HEAVY CHECK MARK}{at} {done}{note}"
         elif name == progress.step and not progress.phase.final:
             note = f": {escape(progress.message, REASON)}" if progress.message else ""

@@ -1,7 +1,7 @@
 """The fixed words: what severities, causes, actions, steps, risks and pods are called for people."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from bot.incident import Cause, State
@@ -87,10 +87,19 @@ NAME: Final = 80
 
 
 def finding_line(finding: Finding) -> str:
-    """Return a finding in one line for preformatted text: severity, code, device, count."""
+    """Return a finding in one line for preformatted text: severity, code, device, since when, count."""
     device = finding.gpu or finding.device or "node"
-    times = f"  x{finding.count}" if finding.count > 1 else ""
-    return f"{finding.severity.value:<8}  {finding.subsystem} {finding.code}  {device}{times}"
+    times = f", {finding.count} times" if finding.count > 1 else ""
+    since = f"since {_clock(finding.first_seen)}"
+    return f"{finding.severity.value:<8}  {finding.subsystem} {finding.code}  {device}  {since}{times}"
+
+
+def _clock(seconds: float) -> str:
+    """Return the node's own time of a finding in UTC; a node's clock may say anything."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return "an unreadable time"
 
 
 def pods_sentence(pods: tuple[PlannedPod, ...]) -> str:

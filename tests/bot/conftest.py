@@ -1,5 +1,7 @@
 """Stages for the bot's integration tests."""
 
+import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,3 +47,18 @@ def set_stage(cluster_api: Kube, slack: Slack, tmp_path: Path) -> Iterator[Calla
 @pytest.fixture
 def stage(set_stage: Callable[..., Stage]) -> Stage:
     return set_stage()
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> Callable[[object], None]:
+    """Compares with the file named after the test; UPDATE_SNAPSHOTS=1 writes it anew."""
+
+    def compare(value: object) -> None:
+        name = request.node.name.removeprefix("test_").replace("[", "-").rstrip("]")
+        file = Path(__file__).parent / "snapshots" / f"{name}.json"
+        text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+        if os.environ.get("UPDATE_SNAPSHOTS"):
+            file.write_text(text)
+        assert text == file.read_text(), f"{file} differs; if the new words are right, set UPDATE_SNAPSHOTS=1"
+
+    return compare

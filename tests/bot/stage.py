@@ -117,7 +117,7 @@ class Agent:
 
 
 class Stage:
-    """One bot with a Slack and a Git repository of its own; Kubernetes is shared, so node names are unique."""
+    """One bot with a Slack and a Git of its own; Kubernetes is shared, so node names are unique."""
 
     def __init__(self, kube: Kube, slack: Slack, workdir: Path, **settings: object) -> None:
         self.kube, self.slack, self.workdir = kube, slack, workdir

@@ -1,0 +1,301 @@
+"""Every word that the bot says in a thread: snapshots of each moment, and no text that breaks a limit."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.approval import Denial, Denied
+from bot.command import WORDS, Mistake
+from bot.incident import Cause, Ending, Incident, State, Why
+from bot.message import answer
+from bot.message.answer import Glance
+from bot.message.blocks import Message, validate
+from bot.message.reply import replies
+from bot.message.root import Standing, root
+from bot.recommend import PROVIDER, recommend
+from checks.finding import Action, Severity
+from reconciler.repair.record import Phase, RepairStatus
+from tests.bot.samples import (
+    BOOT,
+    HOSTILE,
+    NOW,
+    decision,
+    finding,
+    in_state,
+    incident,
+    offer,
+    outcome,
+    pod,
+    progress,
+)
+
+Snapshot = Callable[[object], None]
+
+BUSY = offer(
+    pod("worker-0", "pdb:training"),
+    pod("worker-1", "bare", "emptyDir"),
+    *(pod(f"sidecar-{number:02d}", gpus=0) for number in range(14)),
+)
+BUDGET = "3 pods left: train/worker-0 is blocked by PodDisruptionBudget training (Cannot evict pod)"
+
+
+def standing(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> Standing:
+    return Standing(about, recommend(about.cause, about.findings, provider), trouble)
+
+
+def as_json(message: Message) -> dict[str, Any]:
+    return {"text": message.text, "blocks": list(message.blocks)}
+
+
+REBOOTED = replace(
+    in_state(State.CLOSED), decision=decision(), outcomes=(outcome(),),
+    ending=Ending(Why.REPAIRED, NOW + timedelta(minutes=15)),
+)  # fmt: skip
+
+ROOTS = {
+    "waiting": incident(),
+    "many-pods-and-findings": incident(
+        offer=BUSY,
+        findings=(
+            finding(count=12),
+            *(finding(code=str(code), gpu=None) for code in range(200, 208)),
+        ),
+        companions=(finding(code="45", severity=Severity.INFO, action=Action.NONE, gpu="0000:5d:00.0"),),
+    ),
+    "nothing-runs-there": incident(offer=offer()),
+    "failover": incident(findings=(finding(code="79", action=Action.FAILOVER, summary="fell off the bus"),)),
+    "reset-gpu": incident(findings=(finding(code="48", action=Action.RESET_GPU, summary="DBE"),)),
+    "reprovision": incident(
+        cause=Cause.STORAGE, offer=None,
+        findings=(finding(
+            subsystem="ext4", check="ext4", code="ext4-remount-ro", action=Action.REPROVISION, gpu=None,
+            device="nvme0n1p2", summary="the file system was remounted read-only",
+        ),),
+    ),
+    "not-understood": incident(
+        offer=None,
+        findings=(finding(code="999", action=Action.ASK, severity=Severity.UNKNOWN, summary="unknown code"),),
+    ),
+    "silent": incident(
+        cause=Cause.AGENT, offer=None,
+        findings=(finding(
+            check="silence", subsystem="agent", code="silence", action=Action.ASK, severity=Severity.WARNING,
+            gpu=None, summary="the agent has stopped reporting", evidence="no report since 03:10:00 UTC",
+        ),),
+    ),
+    "clearing": incident(clear_since=NOW + timedelta(minutes=4)),
+    "lapsed": in_state(State.LAPSED),
+    "deciding": in_state(State.DECIDING),
+    "approved": in_state(State.APPROVED),
+    "draining": replace(
+        in_state(State.REPAIRING), decision=decision(), offer=BUSY, progress=progress("drain", BUDGET)
+    ),
+    "returning": replace(in_state(State.REPAIRING), decision=decision(), progress=progress("return", "waits")),
+    "declined": in_state(State.DECLINED),
+    "held": replace(
+        in_state(State.HELD), decision=decision(), attempt=2,
+        outcomes=(
+            outcome(Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id=""),
+        ),
+    ),
+    "offered-again": replace(
+        incident(), decision=decision(), attempt=2,
+        outcomes=(outcome(Phase.FAILED, reason="2 resets had no effect", new_boot_id=""),),
+    ),
+    "repaired": REBOOTED,
+    "cleared": incident(state=State.CLOSED, ending=Ending(Why.CLEARED, NOW + timedelta(minutes=9))),
+    "node-gone": incident(state=State.CLOSED, ending=Ending(Why.NODE_GONE, NOW + timedelta(hours=3))),
+    "resolved": incident(
+        state=State.CLOSED, ending=Ending(Why.RESOLVED, NOW + timedelta(hours=30), "Example Approver")
+    ),
+    "closed-in-git": incident(state=State.CLOSED, ending=Ending(Why.RECORDED, NOW + timedelta(minutes=9))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_root(name: str, snapshot: Snapshot) -> None:
+    message = root(standing(ROOTS[name]))
+    assert validate(message) == []
+    snapshot(as_json(message))
+
+
+def test_root_without_a_way_to_reset_the_node(snapshot: Snapshot) -> None:
+    message = root(standing(incident(offer=None), provider=None))
+    assert validate(message) == []
+    snapshot(as_json(message))
+
+
+def test_root_while_git_is_away(snapshot: Snapshot) -> None:
+    trouble = "Git cannot be written just now, so this is not recorded yet; it is tried again."
+    message = root(standing(in_state(State.DECIDING), trouble=trouble))
+    assert validate(message) == []
+    snapshot(as_json(message))
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_thread(name: str, snapshot: Snapshot) -> None:
+    found = replies(ROOTS[name])
+    assert all(validate(each.message) == [] for each in found)
+    assert len({each.key for each in found}) == len(found)
+    snapshot({each.key: as_json(each.message)["text"] for each in found})
+
+
+@pytest.mark.parametrize("why", list(Denial), ids=lambda each: each.value)
+def test_denied(why: Denial, snapshot: Snapshot) -> None:
+    message = answer.denied(Denied(why, "Second Approver", NOW, "visitor@example.com"))
+    assert validate(message) == []
+    snapshot(message.text)
+
+
+def test_denied_without_details() -> None:
+    for why in Denial:
+        assert validate(answer.denied(Denied(why))) == []
+
+
+GLANCES = {
+    "well": Glance("example", 16, 16, 16, ()),
+    "ill": Glance(
+        "example", 16, 15, 14, (incident(), ROOTS["draining"], ROOTS["silent"]), ("slack: timed out",)
+    ),
+    "blind": Glance("example", None, None, 3, (), ("kubernetes: timed out",)),
+}
+
+
+@pytest.mark.parametrize("name", GLANCES)
+def test_status(name: str, snapshot: Snapshot) -> None:
+    message = answer.status(GLANCES[name])
+    assert validate(message) == []
+    snapshot(as_json(message))
+
+
+def test_answers(snapshot: Snapshot) -> None:
+    messages = {
+        "incidents": answer.incidents((incident(), ROOTS["lapsed"])),
+        "incident": answer.incident(ROOTS["draining"]),
+        "no such": answer.no_such_incident("gpu-99-000000", (incident(),)),
+        "no such, none open": answer.no_such_incident("gpu-99-000000", ()),
+        "help": answer.help_text(),
+        "meant": answer.mistake(Mistake("statsu", meant="status")),
+        "missing": answer.mistake(Mistake("incident", missing="an incident's id")),
+        "unknown": answer.mistake(Mistake("reboot")),
+        "failed": answer.failed(),
+    }
+    assert all(validate(each) == [] for each in messages.values())
+    snapshot({name: as_json(each) for name, each in messages.items()})
+
+
+def test_modal(snapshot: Snapshot) -> None:
+    snapshot(answer.rejection_modal("gpu-01-a1b2c3", "gpu-01-a1b2c3 4 0123456789abcdef"))
+
+
+def test_a_long_list_of_incidents_is_cut_within_the_limits() -> None:
+    many = tuple(
+        incident(id=f"gpu-{number:03d}-a1b2c3", findings=(finding(summary="<" * 900),))
+        for number in range(90)
+    )
+    for message in (answer.incidents(many), answer.status(Glance("example", 90, 90, 90, many))):
+        assert validate(message) == []
+        assert "and 70 more" in str(message.blocks)
+
+
+# ---- invariant: whatever nodes and people write, every message fits, and names, links and mentions nobody
+
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=4_000))
+NAMES = st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1, max_size=300))
+
+
+@st.composite
+def findings(draw: st.DrawFn) -> Any:
+    return finding(
+        code=draw(NAMES), subsystem=draw(NAMES), check=draw(NAMES), gpu=draw(st.one_of(st.none(), NAMES)),
+        device=draw(st.one_of(st.none(), NAMES)), summary=draw(TEXTS), evidence=draw(TEXTS),
+        severity=draw(st.sampled_from(list(Severity))), action=draw(st.sampled_from(list(Action))),
+        count=draw(st.integers(1, 10**12)), first_seen=draw(st.floats()),
+    )  # fmt: skip
+
+
+@st.composite
+def incidents(draw: st.DrawFn) -> Incident:
+    pods = draw(st.lists(st.builds(pod, NAMES, st.sampled_from(["bare", "emptyDir", "pdb:" + "x" * 300]),
+                                   namespace=NAMES), max_size=40))  # fmt: skip
+    text = draw(TEXTS)
+    person = decision().person.model_copy(update={"name": draw(NAMES), "slack": draw(NAMES)})
+    status: RepairStatus = progress(draw(st.sampled_from(["cordon", "drain", "reset", "verify"])), text)
+    made = decision(person=person, approves=draw(st.booleans()), reason=text)
+    phase = draw(st.sampled_from(list(Phase)))
+    return incident(
+        cluster=draw(NAMES), boot_id=draw(NAMES), state=draw(st.sampled_from(list(State))),
+        cause=draw(st.sampled_from(list(Cause))), attempt=draw(st.integers(1, 99)),
+        findings=tuple(draw(st.lists(findings(), min_size=1, max_size=12))),
+        companions=tuple(draw(st.lists(findings(), max_size=12))),
+        offer=draw(st.one_of(st.none(), st.just(offer(*pods)))),
+        decision=draw(st.sampled_from([None, made])),
+        progress=draw(st.one_of(st.none(), st.just(status))),
+        outcomes=draw(st.sampled_from([(), (outcome(phase, reason=text, held_by=text, new_boot_id=text),)])),
+        ending=draw(st.one_of(st.none(), st.builds(Ending, st.sampled_from(list(Why)), st.just(NOW), NAMES))),
+        clear_since=draw(st.sampled_from([None, NOW])), worsened=draw(st.booleans()),
+    )  # fmt: skip
+
+
+def interpreted(message: Message) -> Iterator[str]:
+    """Every text of the message in which Slack looks for mentions and links."""
+    yield message.text
+    for block in message.blocks:
+        if block["type"] == "section":
+            yield block["text"]["text"]
+        if block["type"] == "context":
+            yield from (each["text"] for each in block["elements"])
+
+
+def harmless(text: str, mentioned: tuple[str, ...] = ()) -> bool:
+    pieces = text.split("<")[1:]
+    return all(
+        piece.startswith("!date^") or any(piece.startswith(f"@{who}>") for who in mentioned)
+        for piece in pieces
+    )
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(incidents(), TEXTS)
+def test_no_incident_makes_a_message_that_slack_refuses_or_that_speaks_for_a_log_line(
+    about: Incident, trouble: str
+) -> None:
+    first = root(standing(about, trouble=trouble))
+    assert validate(first) == []
+    assert all(harmless(text) for text in interpreted(first))
+    for each in replies(about):
+        assert validate(each.message) == []
+        assert all(harmless(text, ("U0APPROVER",)) for text in interpreted(each.message))
+    for message in (answer.incident(about), answer.incidents((about,) * 30)):
+        assert validate(message) == []
+        assert all(harmless(text) for text in interpreted(message))
+
+
+@given(st.sampled_from(list(Denial)), TEXTS, TEXTS)
+def test_no_denial_makes_a_message_that_slack_refuses(why: Denial, by: str, detail: str) -> None:
+    message = answer.denied(Denied(why, by, NOW, detail))
+    assert validate(message) == []
+    assert all(harmless(text) for text in interpreted(message))
+
+
+@given(NAMES, st.sampled_from(["", *WORDS]))
+def test_no_mistake_makes_a_message_that_slack_refuses(word: str, meant: str) -> None:
+    message = answer.mistake(Mistake(word, meant))
+    assert validate(message) == []
+    assert all(harmless(text) for text in interpreted(message))
+
+
+def test_only_an_account_of_slack_is_ever_mentioned() -> None:
+    person = decision().person.model_copy(update={"slack": "U1> <!channel"})
+    (reply,) = [
+        each for each in replies(replace(REBOOTED, decision=decision(person=person))) if "outcome" in each.key
+    ]
+    assert "<!" not in reply.message.text.replace("<!date", "")
+    assert BOOT in reply.message.text

@@ -1,0 +1,91 @@
+"""First action → what people are offered; nothing is offered that cannot be carried out."""
+
+import pytest
+
+from bot.incident import Cause
+from bot.recommend import PROVIDER, RUNGS, covers, leading, recommend
+from checks.finding import Action, Severity
+from reconciler.repair.steps import STEPS
+from tests.bot.samples import finding, pod
+
+WANTED = {
+    Action.NONE: None,
+    Action.ASK: None,
+    Action.RESET_GPU: Action.REBOOT,
+    Action.REBOOT: Action.REBOOT,
+    Action.REPROVISION: None,
+    Action.FAILOVER: Action.REBOOT,
+    Action.REMOVE: None,
+}
+
+
+@pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
+def test_each_first_action_is_offered_as_decided(action: Action) -> None:
+    found = recommend(Cause.GPU, (finding(code="0", action=action),), PROVIDER)
+    assert (found.wanted, found.offered) == (action, WANTED[action])
+    assert found.why
+    assert bool(found.but) == (action not in (Action.NONE, Action.ASK, Action.REBOOT))
+
+
+@pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
+def test_only_what_has_steps_is_ever_offered(action: Action) -> None:
+    offered = recommend(Cause.GPU, (finding(action=action),), PROVIDER).offered
+    assert offered is None or offered in STEPS
+
+
+@pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
+def test_without_a_way_to_reset_the_node_nothing_is_offered_and_the_reason_is_said(action: Action) -> None:
+    found = recommend(Cause.GPU, (finding(action=action),), None)
+    assert found.offered is None
+    if WANTED[action]:
+        assert "in no pool" in found.but
+
+
+def test_what_is_not_built_says_so() -> None:
+    for action in (Action.RESET_GPU, Action.REPROVISION, Action.FAILOVER, Action.REMOVE):
+        assert "This version cannot" in RUNGS[action].but
+
+
+def test_a_reboot_in_place_of_a_failover_says_that_it_may_not_help() -> None:
+    found = recommend(Cause.GPU, (finding(code="79", action=Action.FAILOVER),), PROVIDER)
+    assert "keeps the node and may not help" in found.but
+    assert "fallen off the bus" in found.why
+
+
+def test_the_heaviest_action_leads() -> None:
+    reset = finding(code="48", action=Action.RESET_GPU, gpu="0000:01:00.0")
+    lost = finding(code="79", action=Action.FAILOVER, gpu="0000:02:00.0")
+    ask = finding(code="999", action=Action.ASK, severity=Severity.UNKNOWN, gpu="0000:03:00.0")
+    assert leading((reset, ask, lost)) is lost
+    assert leading((ask, reset)) is reset
+
+
+def test_the_drivers_own_word_replaces_the_verdict_of_its_gpu_in_the_same_moment() -> None:
+    lost = finding(code="79", action=Action.FAILOVER, first_seen=100.0, last_seen=100.0)
+    word = finding(first_seen=105.0, last_seen=105.0)
+    late = finding(first_seen=111.0, last_seen=111.0)
+    elsewhere = finding(gpu="0000:5d:00.0", first_seen=105.0, last_seen=105.0)
+    undecided = finding(action=Action.ASK, severity=Severity.UNKNOWN, first_seen=105.0, last_seen=105.0)
+    assert leading((lost, word)) is word
+    for other in (late, elsewhere, undecided):
+        assert leading((lost, other)) is lost
+
+
+def test_an_agent_that_cannot_see_is_explained_as_such() -> None:
+    blind = finding(
+        check="log-blind", subsystem="agent", code="log-blind", action=Action.ASK, severity=Severity.WARNING
+    )
+    found = recommend(Cause.AGENT, (blind,), PROVIDER)
+    assert "cannot see" in found.why
+    assert found.offered is None
+
+
+def test_a_plan_covers_the_same_pods_or_fewer_at_no_more_risk() -> None:
+    shown = (pod("a"), pod("b", "emptyDir"))
+    assert covers(shown, shown)
+    assert covers(shown, (pod("b"),))
+    assert covers(shown, ())
+    assert not covers(shown, (pod("c"),))
+    assert not covers(shown, (pod("a", "pdb:train"),))
+    assert not covers((pod("a", gpus=1),), (pod("a", gpus=8),))
+    assert not covers(shown, (pod("a", namespace="other"),))
