@@ -1,0 +1,219 @@
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks.finding import Action
+from reconciler.repair.admission import (
+    Admitted,
+    Refused,
+    Unreadable,
+    admit,
+    approvers_of,
+    open_records,
+    outcome_path,
+)
+from reconciler.repair.record import Approver, Phase, RepairRecord, action_id, digest
+from tests.reconciler.site import CONFIG, START, Site, config, dump
+
+NOW = START + timedelta(minutes=1)
+
+
+def judged(site: Site, now: Any = NOW) -> Admitted | Refused | Unreadable:
+    return admit(site.path, site.files, config(), now)
+
+
+def test_an_approved_record_is_admitted_with_its_approvers(site: Site) -> None:
+    record = site.record("a")
+    site.put(record)
+    assert judged(site) == Admitted(site.path, record, ("approver@example.com",))
+    assert approvers_of(site.path, site.files) == ("approver@example.com",)
+
+
+def evidence(record: RepairRecord, **changes: Any) -> RepairRecord:
+    return record.model_copy(update={"evidence": record.evidence.model_copy(update=changes)})
+
+
+RECORDS: dict[str, tuple[Callable[[RepairRecord], RepairRecord], Phase, str]] = {
+    "another cluster": (lambda r: evidence(r, cluster="other"), Phase.FAILED, "cluster is 'other'"),
+    "another incident": (lambda r: evidence(r, incident="other"), Phase.FAILED, "incident is 'other'"),
+    "another attempt": (lambda r: r.model_copy(update={"attempt": 2}), Phase.FAILED, "attempt is '2'"),
+    "another node": (lambda r: evidence(r, node_uid="other"), Phase.FAILED, "actionId is"),
+    "a forged id": (
+        lambda r: r.model_copy(update={"action_id": "f" * 12}),
+        Phase.FAILED,
+        "actionId is 'ffffffffffff'",
+    ),
+    "an action not built": (
+        lambda r: r.model_copy(update={"action": Action.REPROVISION}),
+        Phase.FAILED,
+        "reprovision cannot be carried out",
+    ),
+    "other steps": (
+        lambda r: r.model_copy(update={"plan": r.plan.model_copy(update={"steps": ("reset",)})}),
+        Phase.FAILED,
+        "the plan's steps are not those of reboot",
+    ),
+    "another plan": (
+        lambda r: r.model_copy(update={"plan": r.plan.model_copy(update={"provider": "other"})}),
+        Phase.FAILED,
+        "the plan differs from the one that was approved",
+    ),
+    "an older plan": (lambda r: evidence(r, plan_digest=digest("old")), Phase.FAILED, "the plan differs"),
+    "no approval": (
+        lambda r: r.model_copy(update={"approvals": ()}),
+        Phase.FAILED,
+        "the record names no approval",
+    ),
+    "an absent approval": (
+        lambda r: r.model_copy(update={"approvals": ("approval-2.yaml",)}),
+        Phase.FAILED,
+        "approval-2.yaml is named",
+    ),
+    "an approval from elsewhere": (
+        lambda r: r.model_copy(update={"approvals": ("../x/approval-1.yaml",)}),
+        Phase.FAILED,
+        "is not there",
+    ),
+    "another file as approval": (
+        lambda r: r.model_copy(update={"approvals": ("repair-1.yaml",)}),
+        Phase.FAILED,
+        "is not there",
+    ),
+    "lapsed": (
+        lambda r: r.model_copy(update={"expires_at": NOW}),
+        Phase.LAPSED,
+        "the approval lapsed at 2026-11-30 12:01:00 UTC",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_that_claims_anything_else_is_refused(site: Site, name: str) -> None:
+    change, phase, reason = RECORDS[name]
+    record = site.record()
+    changed = change(record)
+    site.put(changed, site.approval(record, evidence=changed.evidence, action=changed.action))
+    found = judged(site)
+    assert isinstance(found, Refused)
+    assert (found.phase, reason in found.reason) == (phase, True), found.reason
+
+
+APPROVALS: dict[str, tuple[dict[str, Any], Phase, str]] = {
+    "a stranger": (
+        {"approver": Approver(name="Example Visitor", email="visitor@example.com")},
+        Phase.LAPSED,
+        "visitor@example.com may not approve",
+    ),
+    "another action": ({"action": Action.REMOVE}, Phase.FAILED, "approves something else"),
+    "lapsed": ({"expires_at": NOW}, Phase.LAPSED, "the approval lapsed at"),
+    "older than the policy allows": (
+        {"approved_at": NOW - timedelta(hours=1), "expires_at": NOW + timedelta(days=365)},
+        Phase.LAPSED,
+        "the approval lapsed at",
+    ),
+    "from the future": ({"approved_at": NOW + timedelta(minutes=6)}, Phase.FAILED, "is dated in the future"),
+}
+
+
+@pytest.mark.parametrize("name", APPROVALS)
+def test_an_approval_that_does_not_cover_the_record_is_refused(site: Site, name: str) -> None:
+    changes, phase, reason = APPROVALS[name]
+    record = site.record()
+    site.put(record, site.approval(record, **changes))
+    found = judged(site)
+    assert isinstance(found, Refused)
+    assert (found.phase, reason in found.reason) == (phase, True), found.reason
+
+
+@pytest.mark.parametrize(
+    "field", ["cluster", "incident", "node", "node_uid", "boot_id", "evidence_digest", "plan_digest"]
+)
+def test_an_approval_of_other_evidence_is_refused(site: Site, field: str) -> None:
+    record = site.record()
+    other = record.evidence.model_copy(update={field: "other"})
+    site.put(record, site.approval(record, evidence=other))
+    found = judged(site)
+    assert isinstance(found, Refused)
+    assert found.reason == "approval-1.yaml approves something else than the record orders"
+
+
+def test_an_approver_who_left_the_list_voids_the_approval(site: Site) -> None:
+    site.put(site.record())
+    nobody = config(CONFIG.replace(b"approver@example.com", b"another@example.com"))
+    found = admit(site.path, site.files, nobody, NOW)
+    assert isinstance(found, Refused)
+    assert found.phase is Phase.LAPSED
+
+
+@pytest.mark.parametrize("name", ["closed.yaml", "outcome-1.yaml"])
+def test_what_has_ended_is_not_begun_again(site: Site, name: str) -> None:
+    site.put(site.record())
+    site.files[f"{site.directory}/{name}"] = b""
+    found = judged(site)
+    assert isinstance(found, Refused)
+    assert found.phase is Phase.LAPSED
+
+
+UNREADABLE = {
+    "empty": b"",
+    "not YAML": b"a: [",
+    "a list": b"- 1",
+    "two": b"a: 1\n---\na: 1\n",
+    "another kind": b"apiVersion: clusterwright.dev/v1alpha1\nkind: Approval\n",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_file_that_is_no_record_is_unreadable_and_says_where(site: Site, name: str) -> None:
+    site.files[site.path] = UNREADABLE[name]
+    found = judged(site)
+    assert isinstance(found, Unreadable)
+    assert str(found.faults[0]).startswith(f"{site.path}:")
+
+
+def test_an_unknown_field_or_a_time_without_zone_is_unreadable(site: Site) -> None:
+    text = dump(site.record())
+    for changed in (text + b"extra: 1\n", text.replace(b"T12:00:00Z", b"T12:00:00")):
+        site.files[site.path] = changed
+        assert isinstance(judged(site), Unreadable)
+
+
+def test_an_approval_that_cannot_be_read_refuses_the_record(site: Site) -> None:
+    site.put(site.record())
+    site.files[f"{site.directory}/approval-1.yaml"] = b"- 1"
+    found = judged(site)
+    assert isinstance(found, Refused)
+    assert found.reason.startswith(f"an approval cannot be read: {site.directory}/approval-1.yaml:1: ")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_admission_raise(content: bytes) -> None:
+    path = "incidents/2026/11/gpu-01-abc123/repair-1.yaml"
+    assert isinstance(admit(path, {path: content}, config(), NOW), Unreadable)
+
+
+def test_open_records_are_those_without_outcome_in_open_incidents() -> None:
+    paths = frozenset(
+        {
+            "incidents/2026/11/a/repair-1.yaml",
+            "incidents/2026/11/a/outcome-1.yaml",
+            "incidents/2026/11/a/repair-2.yaml",
+            "incidents/2026/11/b/repair-1.yaml",
+            "incidents/2026/11/b/closed.yaml",
+            "incidents/2026/11/c/opened.yaml",
+            "incidents/2026/11/d/e/repair-1.yaml",
+            "incidents/2026/11/f/repair-0.yaml",
+            "repair-1.yaml",
+        }
+    )
+    assert open_records(paths) == ("incidents/2026/11/a/repair-2.yaml",)
+    assert outcome_path("incidents/2026/11/a/repair-2.yaml") == "incidents/2026/11/a/outcome-2.yaml"
+
+
+def test_the_action_id_is_the_one_that_is_written_on_the_node(site: Site) -> None:
+    record = site.record()
+    assert record.action_id == action_id("example", site.node_uid, site.incident, 1)

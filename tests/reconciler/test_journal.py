@@ -1,0 +1,75 @@
+"""Invariant: what happened is never taken back, and an ending never changes."""
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.repair import journal
+from reconciler.repair.record import Phase, PreState, RepairStatus, StepState
+from reconciler.repair.steps import CORDON, RESET
+from tests.reconciler.site import START
+
+LATER = START + timedelta(seconds=5)
+EMPTY = RepairStatus()
+INTENDED = journal.intend(EMPTY, CORDON, "cordon the node", START)
+
+
+def test_the_first_intent_starts_the_repair() -> None:
+    assert (INTENDED.phase, INTENDED.started_at, INTENDED.step) == (Phase.RUNNING, START, CORDON)
+    (entry,) = INTENDED.steps
+    assert (entry.state, entry.started_at, entry.finished_at) == (StepState.INTENT, START, None)
+
+
+def test_a_resumed_step_keeps_its_start() -> None:
+    again = journal.intend(INTENDED, CORDON, "cordon the node", LATER)
+    assert again == INTENDED
+
+
+def test_a_step_that_has_to_be_done_once_more_keeps_its_start() -> None:
+    again = journal.intend(journal.done(INTENDED, CORDON, "cordoned", LATER), CORDON, "again", LATER)
+    (entry,) = again.steps
+    assert (entry.state, entry.started_at, entry.finished_at) == (StepState.INTENT, START, None)
+
+
+def test_a_step_seen_done_is_noted_once() -> None:
+    done = journal.done(INTENDED, CORDON, "cordoned", LATER)
+    (entry,) = done.steps
+    assert (entry.state, entry.started_at, entry.finished_at) == (StepState.DONE, START, LATER)
+    assert journal.done(done, CORDON, "cordoned", LATER + timedelta(seconds=1)) is done
+    assert journal.is_done(done, CORDON)
+
+
+def test_a_step_that_was_done_without_us_is_noted_too() -> None:
+    (entry,) = journal.done(EMPTY, CORDON, "the node was cordoned already", START).steps
+    assert (entry.state, entry.started_at, entry.finished_at) == (StepState.DONE, START, START)
+
+
+def test_an_attempt_without_effect_is_kept_and_the_next_has_its_own_entry() -> None:
+    first = journal.intend(EMPTY, RESET, "GracefulRestart", START)
+    failed = journal.not_done(first, RESET, "had no effect", LATER)
+    second = journal.intend(failed, RESET, "ForceRestart", LATER)
+    assert [(each.state, each.message) for each in second.steps] == [
+        (StepState.NOT_DONE, "had no effect"),
+        (StepState.INTENT, "ForceRestart"),
+    ]
+    assert [journal.attempts(each) for each in (EMPTY, first, failed, second)] == [0, 1, 1, 2]
+    assert [journal.began(each) for each in (EMPTY, first, failed, second)] == [False, True, False, True]
+
+
+def test_the_world_before_is_remembered_once() -> None:
+    before = PreState(boot_id="a", power="On", unschedulable=False)
+    other = PreState(boot_id="b", power="On", unschedulable=True)
+    assert journal.remember(journal.remember(EMPTY, before), other).pre_state == before
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase.final])
+@pytest.mark.parametrize("second", [phase for phase in Phase if phase.final])
+def test_an_ending_never_changes(phase: Phase, second: Phase) -> None:
+    ended = journal.end(INTENDED, phase, "why", LATER, "owner")
+    assert (ended.phase, ended.message, ended.finished_at, ended.held_by) == (phase, "why", LATER, "owner")
+    assert journal.end(ended, second, "another reason", LATER) is ended
+
+
+def test_a_status_survives_the_api_server() -> None:
+    status = journal.end(journal.saw(INTENDED, CORDON, "beat"), Phase.HELD, "why", LATER, "owner")
+    assert RepairStatus.model_validate(status.model_dump(mode="json", by_alias=True)) == status
