@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,9 +103,9 @@ def install(lock: str) -> None:
 
 def digest(lock: str) -> str:
     """Return what changes whenever the environment has to be brought up to date."""
-    files = (LOCKS / f"{lock}.lock", LOCKS / "build.lock", ROOT / "pyproject.toml")
-    text = b"".join(each.read_bytes() for each in files)
-    return hashlib.sha256(text + str(ROOT).encode()).hexdigest()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    locks = [(LOCKS / f"{each}.lock").read_text() for each in (lock, "build")]
+    return hashlib.sha256(json.dumps([project, *locks, str(ROOT)]).encode()).hexdigest()
 
 
 def fill(lock: Path) -> None:
