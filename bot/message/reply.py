@@ -67,14 +67,18 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
     progress = incident.progress
     if progress is None or not incident.state.may_repair:
         return
-    for entry in progress.steps:
-        if entry.name in TOLD and entry.state is StepState.DONE:
-            yield f"{entry.name}-{incident.attempt}", _step(entry)
+    yield from _steps(progress.steps, incident.attempt)
     if is_blocked(progress):
         note = escape(progress.message, REASON)
         # The same pods behind the same budgets are one piece of news, however many others have gone.
         blocker = digest(re.sub(r"[0-9]+ pods? left", "", progress.message))
         yield f"blocked-{incident.attempt}-{blocker}", f"*The drain is blocked.* {note}"
+
+
+def _steps(entries: tuple[StepEntry, ...], attempt: int) -> Iterator[tuple[str, str]]:
+    for entry in entries:
+        if entry.name in TOLD and entry.state is StepState.DONE:
+            yield f"{entry.name}-{attempt}", _step(entry)
 
 
 def is_blocked(progress: RepairStatus) -> bool:
@@ -91,6 +95,7 @@ def _step(entry: StepEntry) -> str:
 
 def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
     for outcome in incident.outcomes:
+        yield from _steps(outcome.steps, outcome.attempt)
         person = _mention(incident.decision.person) if incident.decision else ""
         owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
         yield f"outcome-{outcome.attempt}", f"{person}{ended(outcome)}{owner}"

@@ -139,7 +139,8 @@ def ended(outcome: RepairOutcome) -> str:
     title = _PHASES.get(outcome.phase, outcome.phase.value)
     took = ""
     if outcome.started_at is not None:
-        took = f" in {words.span(max(outcome.finished_at - outcome.started_at, timedelta(0)))}"
+        after = "in" if outcome.phase is Phase.SUCCEEDED else "after"
+        took = f" {after} {words.span(max(outcome.finished_at - outcome.started_at, timedelta(0)))}"
     reason = f": {escape(outcome.reason, REASON)}" if outcome.reason else ""
     boots = ""
     if outcome.new_boot_id and outcome.new_boot_id != outcome.old_boot_id:

@@ -95,7 +95,7 @@ def outcome(phase: Phase = Phase.SUCCEEDED, **fields: Any) -> RepairOutcome:
         "action_id": "0123456789ab", "attempt": 1, "action": Action.REBOOT, "incident": "gpu-01-a1b2c3",
         "node": "gpu-01", "phase": phase, "reason": "node is ready with 8 of 8 GPUs",
         "started_at": NOW + timedelta(minutes=3), "finished_at": NOW + timedelta(minutes=14, seconds=5),
-        "old_boot_id": BOOT, "new_boot_id": NEW_BOOT,
+        "old_boot_id": BOOT, "new_boot_id": NEW_BOOT, "steps": progress("uncordon").steps,
     }  # fmt: skip
     return RepairOutcome(**{**base, **fields})
 

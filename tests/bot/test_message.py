@@ -57,6 +57,8 @@ REBOOTED = replace(
     ending=Ending(Why.REPAIRED, NOW + timedelta(minutes=15)),
 )  # fmt: skip
 
+HELD = outcome(Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id="")
+
 ROOTS = {
     "waiting": incident(),
     "many-pods-and-findings": incident(
@@ -98,10 +100,7 @@ ROOTS = {
     "returning": replace(in_state(State.REPAIRING), decision=decision(), progress=progress("return", "waits")),
     "declined": in_state(State.DECLINED),
     "held": replace(
-        in_state(State.HELD), decision=decision(), attempt=2,
-        outcomes=(
-            outcome(Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id=""),
-        ),
+        in_state(State.HELD), decision=decision(), attempt=2, outcomes=(HELD,),
     ),
     "offered-again": replace(
         incident(), decision=decision(), attempt=2,

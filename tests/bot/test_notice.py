@@ -1,0 +1,289 @@
+"""What reports do to incidents, with time as an argument: opened, worse, cleared, lapsed, silent, gone."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from bot.incident import Cause, Event, Incident, State, Why
+from bot.lifecycle.desk import Case, Desk
+from bot.lifecycle.metrics import Metrics
+from bot.lifecycle.notice import Patience, notice
+from bot.lifecycle.reports import ReportBook, Verdict
+from checks.finding import Action, Finding, Severity
+from checks.report import Inventory, NodeReport
+from reconciler.observed import Node
+from tests.bot.samples import BOOT, NEW_BOOT, NOW, config, decision, finding, offer, pod
+
+PATIENCE = Patience(
+    report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
+)
+
+
+def node(name: str = "gpu-01", uid: str = "uid-01", pool: str = "h100") -> Node:
+    return Node(
+        name=name, uid=uid, boot_id=BOOT, ready=True, unschedulable=False, taints=(), labels={"pool": pool},
+        annotations={}, gpus=8, resource_version="1",
+    )  # fmt: skip
+
+
+@dataclass
+class Scene:
+    """One desk, one report book and a clock that the test moves."""
+
+    now: datetime = NOW
+    sequence: int = 0
+    desk: Desk = field(init=False)
+    book: ReportBook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.desk = Desk("example", Metrics(), lambda: self.now)
+        self.desk.nodes, self.desk.config, self.desk.read_git = {"gpu-01": node()}, config(), True
+        self.book = ReportBook(lambda: self.now)
+
+    def pass_time(self, **span: float) -> None:
+        self.now += timedelta(**span)
+        notice(self.desk, self.book.all(), PATIENCE)
+
+    def hear(
+        self, *findings: Finding, name: str = "gpu-01", boot: str = BOOT, blind: tuple[Finding, ...] = ()
+    ) -> None:
+        self.sequence += 1
+        self.book.accept(
+            NodeReport(
+                node=name, boot_id=boot, sequence=self.sequence, sent_at=0.0, agent_version="0.1.0",
+                inventory=Inventory(gpus=None), findings=findings, blind_spots=blind,
+            )
+        )  # fmt: skip
+        notice(self.desk, self.book.all(), PATIENCE)
+
+    @property
+    def case(self) -> Case:
+        (only,) = self.desk.cases.values()
+        return only
+
+    @property
+    def incident(self) -> Incident:
+        return self.case.incident
+
+    def put(self, **changes: object) -> None:
+        self.desk.put(self.case, replace(self.incident, **changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_fault_opens_one_incident_however_often_it_is_reported(scene: Scene) -> None:
+    for count in range(1, 6):
+        scene.hear(finding(count=count))
+    assert scene.incident.state is State.OPEN
+    assert (scene.incident.node_uid, scene.incident.boot_id, scene.incident.cause) == (
+        "uid-01",
+        BOOT,
+        Cause.GPU,
+    )
+
+
+def test_nothing_is_opened_before_git_and_the_nodes_are_known(scene: Scene) -> None:
+    scene.desk.read_git = False
+    scene.hear(finding())
+    scene.desk.read_git, scene.desk.nodes = True, None
+    scene.hear(finding())
+    assert not scene.desk.cases
+
+
+def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(scene: Scene) -> None:
+    scene.hear(finding(), name="gpu-02")
+    assert not scene.desk.cases
+    scene.desk.nodes = {"gpu-01": node(), "gpu-02": node("gpu-02", "uid-02")}
+    scene.hear(finding(), name="gpu-02")
+    assert scene.incident.node == "gpu-02"
+
+
+def test_worse_findings_ask_again_and_the_offer_starts_anew(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(state=State.DECLINED, offer=offer(pod()), decision=decision(approves=False))
+    scene.now += timedelta(minutes=30)
+    scene.hear(finding(), finding(code="79", action=Action.FAILOVER))
+    assert (scene.incident.state, scene.incident.worsened) == (State.OPEN, True)
+    assert (scene.incident.offer, scene.incident.offer_from) == (None, scene.now)
+
+
+def test_fewer_findings_are_shown_and_leave_a_refusal_as_it_is(scene: Scene) -> None:
+    scene.hear(finding(), finding(code="79"))
+    scene.put(state=State.DECLINED)
+    before = scene.incident.revision
+    scene.hear(finding())
+    assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 1)
+    assert scene.incident.revision == before + 1
+
+
+def test_counts_are_shown_as_they_double_and_make_no_revision(scene: Scene) -> None:
+    scene.hear(finding(count=4))
+    revision = scene.incident.revision
+    scene.hear(finding(count=7))
+    assert scene.incident.findings[0].count == 4
+    scene.hear(finding(count=8))
+    assert scene.incident.findings[0].count == 8
+    assert scene.incident.revision == revision
+
+
+def test_findings_that_stay_away_for_five_minutes_close_the_incident(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.hear()
+    assert scene.incident.clear_since == NOW
+    for _ in range(9):
+        scene.now += timedelta(seconds=30)
+        scene.hear()
+    assert scene.incident.state is State.OPEN
+    scene.now += timedelta(seconds=30)
+    scene.hear()
+    assert scene.incident.state is State.CLOSED
+    assert scene.incident.ending is not None
+    assert scene.incident.ending.why is Why.CLEARED
+
+
+def test_findings_that_come_back_start_the_five_minutes_anew(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.hear()
+    scene.now += timedelta(minutes=4)
+    scene.hear(finding())
+    assert scene.incident.clear_since is None
+    scene.now += timedelta(minutes=4)
+    scene.hear()
+    assert scene.incident.state is State.OPEN
+
+
+def test_a_silent_node_has_not_been_seen_healthy(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.hear()
+    scene.pass_time(minutes=10)
+    gpu = scene.desk.find("uid-01", Cause.GPU)
+    assert gpu is not None
+    assert (gpu.incident.state, gpu.incident.clear_since) == (State.OPEN, None)
+    agent = scene.desk.find("uid-01", Cause.AGENT)
+    assert agent is not None
+    assert agent.incident.findings[0].check == "silence"
+
+
+def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speaks(scene: Scene) -> None:
+    scene.hear()
+    scene.pass_time(seconds=90)
+    assert not scene.desk.cases
+    scene.pass_time(seconds=1)
+    assert scene.incident.cause is Cause.AGENT
+    revision = scene.incident.revision
+    scene.pass_time(minutes=5)
+    assert scene.incident.revision == revision
+    scene.hear()
+    for _ in range(10):
+        scene.now += timedelta(seconds=30)
+        scene.hear()
+    assert scene.incident.state is State.CLOSED
+
+
+def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(scene: Scene) -> None:
+    scene.desk.nodes = {"gpu-01": node(), "cpu-01": node("cpu-01", "uid-09", pool="none")}
+    scene.pass_time(seconds=91)
+    assert scene.incident.node == "gpu-01"
+
+
+def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(scene: Scene) -> None:
+    scene.hear(finding())
+    for state in (State.APPROVED, State.REPAIRING):
+        scene.put(state=state)
+        before = scene.incident
+        scene.hear(finding(code="79"), finding(subsystem="edac", check="edac", code="edac-ue"), boot=NEW_BOOT)
+        scene.hear(boot=NEW_BOOT)
+        scene.pass_time(minutes=20)
+        assert scene.incident == before
+
+
+def test_what_is_still_wrong_when_a_repair_has_ended_is_opened_then(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(state=State.REPAIRING)
+    other = finding(subsystem="edac", check="edac", code="edac-ue")
+    scene.hear(other, boot=NEW_BOOT)
+    scene.put(state=State.CLOSED)
+    scene.hear(other, boot=NEW_BOOT)
+    assert scene.desk.find("uid-01", Cause.HOST) is not None
+
+
+def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(offer=offer(pod()))
+    stamp = scene.incident.stamp
+    scene.hear(finding(), boot=NEW_BOOT)
+    assert (scene.incident.boot_id, scene.incident.opened_boot_id) == (NEW_BOOT, BOOT)
+    assert scene.incident.stamp != stamp
+    assert scene.case.looked_at is None
+
+
+def test_a_changed_finding_voids_a_decision_in_flight(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(state=State.DECIDING, decision=decision(), offer=offer(pod()))
+    scene.hear(finding(severity=Severity.WARNING))
+    assert (scene.incident.state, scene.incident.decision) == (State.OPEN, None)
+
+
+def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(state=State.DECIDING, decision=decision(), offer=offer(pod(), minutes=60))
+    scene.now += timedelta(minutes=59)
+    scene.hear(finding())
+    assert scene.incident.state is State.DECIDING
+    scene.now += timedelta(minutes=1)
+    scene.hear(finding())
+    assert (scene.incident.state, scene.incident.decision) == (State.LAPSED, None)
+
+
+def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.desk.nodes = {"gpu-01": node(uid="uid-77")}
+    scene.pass_time(seconds=1)
+    ended = next(case.incident for case in scene.desk.cases.values() if case.incident.node_uid == "uid-01")
+    assert (ended.state, ended.ending and ended.ending.why) == (State.CLOSED, Why.NODE_GONE)
+
+
+def test_the_same_fault_again_is_a_new_incident_with_a_new_id(scene: Scene) -> None:
+    scene.hear(finding())
+    first = scene.incident.id
+    scene.put(state=State.CLOSED)
+    scene.desk.drop(first)
+    scene.hear(finding())
+    assert scene.incident.id != first
+    assert scene.incident.id.startswith("gpu-01-")
+
+
+def test_a_held_incident_waits_for_a_person_however_healthy_the_node_looks(scene: Scene) -> None:
+    scene.hear(finding())
+    scene.put(state=State.HELD)
+    scene.hear()
+    for _ in range(12):
+        scene.now += timedelta(seconds=30)
+        scene.hear()
+    assert scene.incident.state is State.HELD
+    assert scene.desk.follow(scene.case, Event.RESOLVED)
+
+
+def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot() -> None:
+    book = ReportBook(lambda: NOW)
+
+    def report(sequence: int, boot: str = BOOT, *findings: Finding) -> NodeReport:
+        return NodeReport(
+            node="gpu-01", boot_id=boot, sequence=sequence, sent_at=0.0, agent_version="0.1.0",
+            inventory=Inventory(gpus=None), findings=findings, blind_spots=(),
+        )  # fmt: skip
+
+    assert book.accept(report(5)) is Verdict.NEW
+    assert book.accept(report(5)) is Verdict.SAME
+    assert book.accept(report(6)) is Verdict.SAME
+    assert book.accept(report(4)) is Verdict.STALE
+    assert book.accept(report(7, BOOT, finding())) is Verdict.NEW
+    assert book.accept(report(1, NEW_BOOT)) is Verdict.NEW
+    held = book.newest("gpu-01")
+    assert held is not None
+    assert (held.report.sequence, held.report.boot_id, held.age_seconds) == (1, NEW_BOOT, 0.0)
+    assert book.newest("gpu-02") is None
