@@ -3,22 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.act import Actor
-from reconciler.apply.apply import PACKAGED, apply_definitions, definitions
-from reconciler.connection import Connection
 from tests.lab.kube.kube import Kube
-from tests.lab.kube.server import start
 from tests.reconciler.site import Bot, Site, bot
+from tests.reconciler.town import cluster
 
 
 @pytest.fixture(scope="session")
 def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with start("embedded", tmp_path_factory.mktemp("kube")) as running:
-        for name in ("clusterwright", "kube-node-lease"):
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            assert running.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
-        connection = Connection(running.admin_kubeconfig, 10)
-        apply_definitions(Actor(connection, "clusterwright"), definitions(PACKAGED))
+    with cluster(tmp_path_factory.mktemp("kube")) as running:
         yield running
 
 

@@ -1,0 +1,207 @@
+"""Some nodes, a Git repository with a real history, and a reconciler that runs in a thread of its own.
+
+Time is real, moved to the day of the records; a thread plays the kubelets and agents of the nodes.
+"""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import httpx
+
+from reconciler.act import Actor
+from reconciler.apply.apply import PACKAGED, apply_definitions, definitions
+from reconciler.connection import Connection
+from reconciler.doors import Doors
+from reconciler.follow import Follower
+from reconciler.observe import Observer
+from reconciler.reconcile import Reconciler, Tempo
+from reconciler.recorder import Person
+from reconciler.repair.providers.machine import Machine, Outcome, Unknown
+from reconciler.reports import Reports
+from reconciler.repository import GitRecorder, Repository
+from reconciler.settings import GitSettings
+from tests.lab.kube.kube import Kube
+from tests.lab.kube.server import start
+from tests.reconciler.site import CONFIG, NEW, STALE, START, BmcDoor, Fuse, Site
+
+TEMPO = Tempo(
+    each_pass=timedelta(seconds=0.1),
+    git_poll=timedelta(seconds=0.1),
+    git_valid=timedelta(seconds=5),
+    apply_every=timedelta(hours=1),
+    stale_after=STALE,
+    workers=4,
+)
+
+
+@contextmanager
+def cluster(workdir: Path) -> Iterator[Kube]:
+    """An API server with our namespaces and definitions."""
+    with start("embedded", workdir) as running:
+        for name in ("clusterwright", "kube-node-lease"):
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            assert running.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
+        connection = Connection(running.admin_kubeconfig, 10)
+        apply_definitions(Actor(connection, "clusterwright"), definitions(PACKAGED))
+        yield running
+
+
+class GitHost:
+    """A bare repository, and the ways in which people and the bot change it."""
+
+    def __init__(self, workdir: Path) -> None:
+        self.url = str(workdir / "host.git")
+        self._tree = workdir / "tree"
+        self._run("init", "--quiet", "--bare", "--initial-branch=main", self.url)
+        self._run("init", "--quiet", "--initial-branch=main", str(self._tree))
+
+    def commit(self, branch: str, files: Mapping[str, bytes | None]) -> None:
+        """Add one commit to a branch; None removes a file."""
+        self._start(branch)
+        for path, content in files.items():
+            file = self._tree / path
+            if content is None:
+                file.unlink()
+                continue
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message=change")
+        self.git("push", "--quiet", self.url, f"HEAD:refs/heads/{branch}")
+
+    def rewrite(self, branch: str) -> None:
+        """Replace a branch's history by another one."""
+        self.git("checkout", "--quiet", "--orphan", f"other-{branch}")
+        self.git("commit", "--quiet", "--allow-empty", "--message=other")
+        self.git("push", "--quiet", "--force", self.url, f"HEAD:refs/heads/{branch}")
+
+    def show(self, *argv: str) -> str:
+        """Return what git says about the bare repository."""
+        return self._run(f"--git-dir={self.url}", *argv)
+
+    def git(self, *argv: str) -> str:
+        who = ("-c", "user.name=Example", "-c", "user.email=example@example.com")
+        return self._run("-C", str(self._tree), *who, *argv)
+
+    def _start(self, branch: str) -> None:
+        there = self.git("ls-remote", self.url, f"refs/heads/{branch}")
+        if there:
+            self.git("fetch", "--quiet", self.url, branch)
+            self.git("checkout", "--quiet", "--force", "-B", branch, "FETCH_HEAD")
+        else:
+            self.git("checkout", "--quiet", "--orphan", branch)
+            self.git("rm", "-r", "--quiet", "--cached", "--ignore-unmatch", ".")
+
+    @staticmethod
+    def _run(*argv: str) -> str:
+        return subprocess.run(["git", *argv], capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+@dataclass
+class Machines:
+    """The BMCs of several sites behind one door; a node in `hangs` keeps its caller until it is set."""
+
+    sites: Mapping[str, Site]
+    hangs: dict[str, threading.Event]
+
+    def observe(self, system: str, /) -> Machine | Unknown:
+        node = system.rsplit("/", 1)[-1]
+        if node in self.hangs:
+            self.hangs[node].wait(30)
+        return BmcDoor(self.sites[node].bmc, Fuse()).observe(system)
+
+    def reset(self, system: str, reset_type: str, /) -> Outcome:
+        return BmcDoor(self.sites[system.rsplit("/", 1)[-1]].bmc, Fuse()).reset(system, reset_type)
+
+
+class Town:
+    """Sites in a pool of their own; `run` starts a reconciler for them."""
+
+    def __init__(self, sites: list[Site], workdir: Path) -> None:
+        self.sites = {site.node: site for site in sites}
+        self.workdir = workdir
+        self.host = GitHost(workdir)
+        self.hangs: dict[str, threading.Event] = {}
+        self.started = time.monotonic()
+        pool = f"pool-{sites[0].node}"
+        for site in sites:
+            site.patch_node({"metadata": {"labels": {"pool": pool}}})
+        self.config = CONFIG.replace(b"pool: h100", b"pool: " + pool.encode())
+        self.host.commit("main", {"cluster.yaml": self.config})
+
+    def order(self, site: Site) -> None:
+        """Approve a reboot of the site's node in Git."""
+        site.put(site.record())
+        self.host.commit("incidents", site.files)
+
+    def clock(self) -> datetime:
+        return START + timedelta(seconds=1 + time.monotonic() - self.started)
+
+    def repository(self, name: str = "mirror") -> Repository:
+        return Repository(self.host.url, self.workdir / name, limit=timedelta(seconds=20))
+
+    def follower(self, repository: Repository) -> Follower:
+        settings = GitSettings(url=self.host.url, mirror=self.workdir / "mirror", backend="git")
+        return Follower(repository, settings, "example")
+
+    def reconciler(self, tempo: Tempo = TEMPO) -> Reconciler:
+        site, repository = next(iter(self.sites.values())), self.repository()
+        connection = Connection(site.kube.admin_kubeconfig, 5)
+        doors = Doors(
+            observer=Observer(connection),
+            actor=Actor(connection, "clusterwright"),
+            reports=Reports(site.bot.url, site.token_file, None, 5),
+            recorder=GitRecorder(repository, "incidents", Person("Clusterwright", "clusterwright@localhost")),
+            machines=lambda: Machines(self.sites, self.hangs),
+            namespace="clusterwright",
+        )
+        return Reconciler(doors, self.follower(repository), tempo, definitions(PACKAGED), self.clock)
+
+    @contextmanager
+    def run(self, tempo: Tempo = TEMPO) -> Iterator[Reconciler]:
+        """Let a reconciler and the nodes live until the block ends."""
+        reconciler, ended = self.reconciler(tempo), threading.Event()
+        threads = [
+            threading.Thread(target=reconciler.run, name="reconciler"),
+            threading.Thread(target=self._live, args=(ended,), name="nodes"),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield reconciler
+        finally:
+            for event in self.hangs.values():
+                event.set()
+            reconciler.stop()
+            ended.set()
+            for thread in threads:
+                thread.join(30)
+
+    def wait(self, found: Callable[[], object], seconds: float = 30.0) -> None:
+        """Return once `found` is truthy; raises AssertionError after `seconds`."""
+        until = time.monotonic() + seconds
+        while not found():
+            assert time.monotonic() < until, "it did not happen"
+            time.sleep(0.05)
+
+    def outcomes(self) -> list[str]:
+        """Return the paths of the outcomes in Git."""
+        paths = self.host.show("ls-tree", "-r", "--name-only", "incidents").splitlines()
+        return [path for path in paths if "/outcome-" in path]
+
+    def _live(self, ended: threading.Event) -> None:
+        while not ended.wait(0.1):
+            for site in self.sites.values():
+                try:
+                    site.beat()
+                    site.confirm_gone()
+                    if site.raw_node()["status"]["nodeInfo"]["bootID"] == NEW:
+                        site.report(NEW, age=0.0)
+                except httpx.TransportError:
+                    continue
