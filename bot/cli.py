@@ -1,95 +1,110 @@
-"""The `clusterwright` command. A command imports what it needs when it runs: the agent must stay small."""
+"""The `clusterwright` command. A command imports what it needs when it runs: the agent must stay small.
+
+Typer loads pydantic, 20 MB, as soon as it parses anything. The two commands that run on nodes are therefore
+started before it; it knows them for the list in its help.
+"""
 
 import sys
 import time
-from pathlib import Path
-from typing import Annotated, Literal
 
 import typer
+
+WRONG_USE = 2
+"""Exit code of a command line or settings that cannot be used."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells use it."""
 
 app = typer.Typer(
     name="clusterwright",
     help="Keeps GPU clusters healthy, the GitOps way.",
-    no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
 )
 
-Format = Literal["json", "table"]
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.")]
-
-_EXIT_CODES = "\n\nExit codes: 0 done, 2 wrong use or settings."
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+_EXIT_CODES = "Exit codes: 0 stopped, 2 wrong use or settings."
 
 
 def main() -> None:
     """Run the command line; an expected error is one line on stderr and exit code 2."""
-    app()
+    try:
+        code = _run(sys.argv[1:] or ["--help"])
+    except typer.TyperException as error:
+        text = error.format_message().splitlines()[0].rstrip(".")
+        sys.stderr.write(f"clusterwright: {text}; see clusterwright --help\n")
+        code = WRONG_USE
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    sys.exit(code)
 
 
-@app.command(
-    epilog="Example: journalctl -k -o json | clusterwright classify --format table" + _EXIT_CODES,
-)
-def classify(  # noqa: PLR0913 - Typer makes an option of every parameter
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Kernel log; stdin without it.")
-    ] = None,
-    *,
-    driver: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="NVIDIA driver version, such as 580.105.08.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Skip older lines: 30m, 2h, 7d, or 2026-11-30T08:00:00."),
-    ] = None,
-    output: Annotated[Format, typer.Option("--format", help="How to print.")] = "json",
-    explain: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Say what a code means and what we do, then stop.")
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print known lines that are no faults, too.")
-    ] = False,
-) -> None:
-    """Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg."""
-    from checks.kernel import command  # noqa: PLC0415 - each command loads only its own program
-
-    request = command.Request(file, driver, since, output, explain, everything)
-    _finish(command.run(request, sys.stdout.buffer, time.time()))
+def _run(arguments: list[str]) -> int:
+    match arguments:
+        case ["classify", *rest]:
+            return _classify(rest)
+        case ["agent", *rest]:
+            return _agent(rest)
+        case _:
+            return int(app(arguments, standalone_mode=False) or 0)
 
 
-@app.command(epilog="Example: clusterwright agent --config /etc/clusterwright/agent.toml" + _EXIT_CODES)
-def agent(config: Config = None) -> None:
-    """Run the node agent: report what is wrong with this node to the bot, until stopped."""
+def _classify(arguments: list[str]) -> int:
+    from checks.kernel.command import main as run  # noqa: PLC0415 - each command loads only its own program
+
+    return run(arguments, sys.stdout.buffer, time.time())
+
+
+def _agent(arguments: list[str]) -> int:
     from checks.__main__ import main as run  # noqa: PLC0415 - as above
 
-    _finish(run(_arguments(config)))
+    return run(arguments)
 
 
-@app.command(epilog="Example: clusterwright bot --config /etc/clusterwright/clusterwright.toml" + _EXIT_CODES)
-def bot(config: Config = None) -> None:
-    """Run the bot: incidents, people, decisions, until stopped."""
-    from bot.__main__ import main as run  # noqa: PLC0415 - as above
+@app.command(context_settings=_PASS_ON, add_help_option=False)
+def classify(context: typer.Context) -> None:
+    """Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg."""
+    raise typer.Exit(_classify(context.args))
 
-    _finish(run(_arguments(config)))
+
+@app.command(context_settings=_PASS_ON, add_help_option=False)
+def agent(context: typer.Context) -> None:
+    """Run the node agent: report what is wrong with this node to the bot, until stopped."""
+    raise typer.Exit(_agent(context.args))
 
 
 @app.command(
-    epilog="Example: clusterwright reconciler --config /etc/clusterwright/clusterwright.toml" + _EXIT_CODES
+    context_settings=_PASS_ON,
+    epilog=f"Example: clusterwright bot --config /etc/clusterwright/clusterwright.toml. {_EXIT_CODES}",
 )
-def reconciler(config: Config = None) -> None:
-    """Run the reconciler: make Kubernetes match Git and carry out repairs, until stopped."""
+def bot(context: typer.Context) -> None:
+    """Run the bot: incidents, people, decisions, until stopped. --config FILE names the settings (TOML)."""
+    arguments = _settings_only(context.args)
+    from bot.__main__ import main as run  # noqa: PLC0415 - as above
+
+    raise typer.Exit(run(arguments))
+
+
+@app.command(
+    context_settings=_PASS_ON,
+    epilog=f"Example: clusterwright reconciler --config /etc/clusterwright/clusterwright.toml. {_EXIT_CODES}",
+)
+def reconciler(context: typer.Context) -> None:
+    """Run the reconciler: make Kubernetes match Git, carry out repairs. --config FILE names the settings."""
+    arguments = _settings_only(context.args)
     from reconciler.__main__ import main as run  # noqa: PLC0415 - as above
 
-    _finish(run(_arguments(config)))
+    raise typer.Exit(run(arguments))
 
 
-def _arguments(config: Path | None) -> list[str]:
-    return [] if config is None else ["--config", str(config)]
-
-
-def _finish(code: int) -> None:
-    if code:
-        raise typer.Exit(code)
+def _settings_only(arguments: list[str]) -> list[str]:
+    match arguments:
+        case [] | ["--config", _]:
+            return arguments
+        case [only] if only.startswith("--config="):
+            return arguments
+        case _:
+            raise typer.BadParameter(f"{' '.join(arguments)!r}: only --config FILE is known")
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ if __name__ == "__main__":
 from checks import agent
 from checks.settings import SettingsError, load
 
-USAGE = """usage: python -m checks [--config FILE]
+USAGE = """usage: clusterwright agent [--config FILE], or python -m checks [--config FILE]
 
 Run the node agent: report what is wrong with this node to the bot, until stopped.
 Settings come from FILE (else from the file that CLUSTERWRIGHT_CONFIG names) and the environment.
 
-example: python -m checks --config /etc/clusterwright/agent.toml
-exit codes: 0 stopped, 2 wrong use or settings
+Example: clusterwright agent --config /etc/clusterwright/agent.toml
+Exit codes: 0 stopped, 2 wrong use or settings
 """
 
 

@@ -3,78 +3,99 @@
 Input that pauses, such as `dmesg --follow`, has its events printed after a second of silence.
 """
 
+import argparse
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import msgspec
 
 from checks.kernel import show
 from checks.kernel.classify import Classifier
-from checks.kernel.event import Event
 from checks.kernel.explain import explain
 from checks.kernel.source import lines
 
-
-class Request(msgspec.Struct, frozen=True):
-    """What was asked on the command line; `file` None or `-` is stdin."""
-
-    file: Path | None
-    driver: str | None
-    since: str | None
-    output: Literal["json", "table"]
-    explain: str | None
-    everything: bool
+if TYPE_CHECKING:
+    from checks.kernel.event import Event
 
 
 class WrongUseError(Exception):
     """The request cannot be carried out; the text says what is wrong and how to mend it."""
 
 
-def run(request: Request, out: BinaryIO, now: float) -> int:
-    """Carry out the request; return the exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
+class _Parser(argparse.ArgumentParser):
+    """Tells of a wrong argument as of every other wrong use."""
+
+    def error(self, message: str) -> NoReturn:
+        raise WrongUseError(f"{message}; see clusterwright classify --help")
+
+
+def main(argv: list[str], out: BinaryIO, now: float) -> int:
+    """Run the command; return its exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
     try:
-        if request.explain is not None:
-            _explain(request.explain, request.output, out)
+        arguments = _parser().parse_args(argv)
+        if arguments.explain is not None:
+            _explain(arguments.explain, arguments.format, out)
         else:
-            classifier = Classifier(_branch(request.driver), _since(request.since, now), _boot_at(now))
-            _classify(request, classifier, out, now)
+            _classify(arguments, out, now)
         out.flush()
     except WrongUseError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
         # Whoever reads the output has seen enough (`| head`); nothing may be flushed to it at exit.
-        sys.stdout = None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     except KeyboardInterrupt:
         out.flush()
     return 0
 
 
-def _classify(request: Request, classifier: Classifier, out: BinaryIO, now: float) -> None:
-    if request.output == "table":
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="clusterwright classify",
+        description="Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg.",
+        epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
+        "Exit codes: 0 done, 2 wrong use",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
+    )
+    parser.add_argument("--driver", metavar="VERSION", help="NVIDIA driver version, such as 580.105.08")
+    parser.add_argument(
+        "--since", metavar="TIME", help="skip older lines: 30m, 2h, 7d or 2026-11-30T08:00:00"
+    )
+    parser.add_argument("--format", choices=("json", "table"), default="json", help="how to print (json)")
+    parser.add_argument("--all", action="store_true", help="print known lines that are no faults, too")
+    parser.add_argument("--explain", metavar="CODE", help="say what a code means and what we do, then stop")
+    return parser
+
+
+def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
+    since = _since(arguments.since, now)
+    classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
+    show_row = show.json_line if arguments.format == "json" else _table_line
+    if arguments.format == "table":
         out.write(show.table_head().encode() + b"\n")
     number = 0
-    with _opened(request.file) as source:
+    with _opened(arguments.file) as source:
         for raw in lines(source.fileno()):
+            number += raw is not None
+            events = classifier.finish() if raw is None else classifier.feed(raw, number, now)
+            out.writelines(show_row(event) + b"\n" for event in events if event.event or arguments.all)
             if raw is None:
-                _print(classifier.finish(), request, out)
                 out.flush()
-            else:
-                number += 1
-                _print(classifier.feed(raw, number, now), request, out)
-    _print(classifier.finish(), request, out)
+    out.writelines(show_row(event) + b"\n" for event in classifier.finish())
 
 
-def _print(events: Iterator[Event], request: Request, out: BinaryIO) -> None:
-    for event in events:
-        if event.event or request.everything:
-            line = show.json_line(event) if request.output == "json" else show.table_row(event).encode()
-            out.write(line + b"\n")
+def _table_line(event: "Event") -> bytes:
+    return show.table_row(event).encode()
 
 
 @contextmanager

@@ -105,7 +105,8 @@ class Fold:
         echo = event.echo and fault.unechoed > 0
         count = 0 if echo else event.count
         fault.last_at = max(at, fault.last_at)
-        fault.recent = (fault.recent + [at] * min(count, process.SOFT_LOCKUPS))[-process.SOFT_LOCKUPS :]
+        if event.code == "soft-lockup":
+            fault.recent = (fault.recent + [at] * min(count, process.SOFT_LOCKUPS))[-process.SOFT_LOCKUPS :]
         fault.unechoed = fault.unechoed - 1 if echo else fault.unechoed + _pending(event)
         fault.event = _merge(fault.event, event, count)
         self._insert(fault)
@@ -157,34 +158,39 @@ def _echoes(event: Event, other: Event) -> bool:
 
 def _merge(old: Event, new: Event, count: int) -> Event:
     """Return both as one: counts add up, the worse verdict stays, of an Xid 154 the newer one."""
-    newer_decides = new.code == "154" or new.verdict.rank > old.verdict.rank
-    verdict = new.verdict if newer_decides else old.verdict
-    return msgspec.structs.replace(
-        old,
-        severity=verdict.severity,
-        action=verdict.action,
-        rule=verdict.rule,
-        gpu=old.gpu or new.gpu,
-        device=None if new.gpu and not old.gpu else old.device,
-        count=old.count + count,
-        summary=new.summary if newer_decides or (new.gpu and not old.gpu) else old.summary,
-        companion_of=old.companion_of or new.companion_of,
-        text=old.text if old.text == new.text else f"{old.text}\n{new.text}"[:EVIDENCE_LIMIT],
-        lines=_lines(old, new),
+    merged = msgspec.structs.replace(
+        old, count=old.count + count, lines=_lines(old, new), text=_evidence(old.text, new.text)
     )
+    if new.companion_of and not old.companion_of:
+        merged = msgspec.structs.replace(merged, companion_of=new.companion_of)
+    if new.gpu and not old.gpu:
+        merged = msgspec.structs.replace(merged, gpu=new.gpu, device=None, summary=new.summary)
+    if _decides(new, old):
+        merged = msgspec.structs.replace(merged.judged(new.verdict), summary=new.summary)
+    return merged
+
+
+def _decides(new: Event, old: Event) -> bool:
+    if (new.severity, new.action) == (old.severity, old.action) and new.code != "154":
+        return False
+    return new.code == "154" or new.verdict.rank > old.verdict.rank
+
+
+def _evidence(old: str, new: str) -> str:
+    if len(old) >= EVIDENCE_LIMIT or old.endswith(new):
+        return old
+    return f"{old}\n{new}"[:EVIDENCE_LIMIT]
 
 
 def _lines(one: Event, other: Event) -> tuple[int, ...]:
-    lines = one.lines + other.lines
-    return lines if len(lines) <= LINES_KEPT else (*lines[: LINES_KEPT - 1], lines[-1])
+    if len(one.lines) >= LINES_KEPT:
+        return (*one.lines[: LINES_KEPT - 1], *other.lines[-1:])
+    return (one.lines + other.lines)[:LINES_KEPT]
 
 
 def _lockup(fault: Fault) -> Event:
-    times = fault.recent
-    if len(times) < process.SOFT_LOCKUPS or times[-1] - times[0] > process.SOFT_LOCKUP_SECONDS:
-        return fault.event
-    return (
-        fault.event.judged(process.REPEATED_LOCKUP)
-        if fault.event.severity is Severity.WARNING
-        else fault.event
-    )
+    event, times = fault.event, fault.recent
+    if event.severity is not Severity.WARNING or len(times) < process.SOFT_LOCKUPS:
+        return event
+    close = times[-1] - times[0] <= process.SOFT_LOCKUP_SECONDS
+    return event.judged(process.REPEATED_LOCKUP) if close else event

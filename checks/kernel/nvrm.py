@@ -27,7 +27,7 @@ _FIRMWARE_MISSING = "the driver finds no firmware image for the GPU; the install
 _PROBE_FAILED = "the driver could not take over at least one GPU."
 
 PATTERNS = (
-    noise(r"NVRM: GPU at PCI:|NVRM: GPU Board Serial|NVRM: GPU @: GPU serial", "nvrm"),
+    noise(r"NVRM: GPU at (?:PCI:)?@: GPU-|NVRM: GPU Board Serial|NVRM: GPU @: GPU serial", "nvrm"),
     noise(rf"NVRM:{_TEXT}(?:RPC history|crash dump|nvidia-bug-report|memdesc)", "nvrm"),
     fault(
         rf"NVRM:{_GPU}{_TEXT}fallen off the bus",

@@ -5,6 +5,7 @@ A quoted Xid deeper in a line is no event, because nobody looks there.
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from checks.kernel import nvlink5, nvrm, sxid, xid
 from checks.kernel.event import Event, context
@@ -15,9 +16,9 @@ CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
 
 INTERESTING = re.compile(
-    rb"NVRM|nvidia|nv_|SXid|AER|PCIe|Surprise|mlx5|[Ll]ink|EDAC|[Hh]ardware|CMCI|BERT|INFO: task|LOCKUP|"
+    rb"NVRM|nvidia|nv_|SXid|AER|PCIe|Surprise|SDES|mlx5|[Ll]ink|EDAC|[Hh]ardware|CMCI|BERT|INFO: task|LOCKUP|"
     rb"lockup|panic|memory|segfault|trap|EXT[234]-fs|XFS \(|nvme|md/|md: |raid|server|Linux version|repeated|"
-    rb"\x1b|\^\[|\x00|#0|\\x"
+    rb"MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"
 )
 """Bytes without which no line is an event; the one cheap look that every line gets (section 7)."""
 
@@ -29,7 +30,12 @@ def parse(text: str, branch: int | None) -> Event | None:
 
     `branch` is the NVIDIA driver's major version. Never raises, whatever the text; the cost is linear.
     """
-    text = text[:CLASSIFY_LIMIT]
+    return _parse(text[:CLASSIFY_LIMIT], branch)
+
+
+# A flood repeats few texts; a cut text bounds what is kept of them to 1 MB.
+@lru_cache(maxsize=256)
+def _parse(text: str, branch: int | None) -> Event | None:
     for start, read in _READERS:
         if start.match(text):
             event = read(text, branch)
