@@ -28,7 +28,7 @@ def name() -> str:
     return f"t-{uuid.uuid4().hex[:10]}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def eventually() -> Eventually:
     """Asks until the answer is truthy."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tests.lab.kube.kube import Kube
 
 MERGE = "application/merge-patch+json"
@@ -49,14 +52,26 @@ class Custom:
         return any((item["type"], item["status"]) == ("Established", "True") for item in conditions)
 
 
-@pytest.fixture
-def repairs(kube: Kube, name: str, eventually) -> Any:
+def defined(kube: Kube, name: str, eventually: Callable[[Callable[[], Any]], Any]) -> Custom:
     custom = Custom(kube, name, yaml.safe_load(OURS.read_text()))
     custom.define()
     eventually(custom.established)
     eventually(lambda: kube.request("GET", custom.path)[0] == 200)
+    return custom
+
+
+@pytest.fixture(scope="session")
+def shared(kube: Kube, eventually: Callable[[Callable[[], Any]], Any]) -> Iterator[Custom]:
+    custom = defined(kube, f"t-{uuid.uuid4().hex[:10]}", eventually)
     yield custom
     kube.request("DELETE", f"{DEFINITIONS}/{custom.full_name}")
+
+
+@pytest.fixture
+def repairs(kube: Kube, shared: Custom) -> Custom:
+    """The definition of the session, without objects."""
+    kube.request("DELETE", shared.path)
+    return shared
 
 
 def test_a_definition_makes_its_kind_known(kube: Kube, repairs: Custom) -> None:
@@ -207,7 +222,8 @@ def test_managers_of_a_custom_object_are_told_apart_by_endpoint(kube: Kube, repa
     assert entries["status"] == {"f:status": {".": {}, "f:phase": {}}}
 
 
-def test_a_definition_that_goes_takes_its_objects_along(kube: Kube, repairs: Custom, eventually) -> None:
+def test_a_definition_that_goes_takes_its_objects_along(kube: Kube, name: str, eventually) -> None:
+    repairs = defined(kube, name, eventually)
     kube.request("POST", repairs.path, repairs.body())
     kube.request("DELETE", f"{DEFINITIONS}/{repairs.full_name}")
     eventually(lambda: kube.request("GET", repairs.path)[0] == 404)

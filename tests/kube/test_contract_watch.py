@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MERGE = "application/merge-patch+json"
 Event = dict[str, Any]
 
+BOOKMARK_TRIES = 4
+"""The real server gives no promise that a watch of few seconds gets its bookmark."""
+
 
 @pytest.fixture
 def leases(namespace: str) -> str:
@@ -110,9 +113,12 @@ def test_a_watch_ends_in_time_and_says_how_far_it_got(kube: Kube, leases: str) -
     since = revision(kube, leases)
     kube.request("POST", leases, {"metadata": {"name": "a"}})
     options = {"resourceVersion": since, "timeoutSeconds": "4", "allowWatchBookmarks": "true"}
-    with watching(kube, leases, **options) as events:
-        found = list(events)
-    assert told(found[0]) == ("ADDED", "a")
+    for _ in range(BOOKMARK_TRIES):
+        with watching(kube, leases, **options) as events:
+            found = list(events)
+        assert told(found[0]) == ("ADDED", "a")
+        if found[1:]:
+            break
     assert {event["type"] for event in found[1:]} == {"BOOKMARK"}
     mark = found[-1]["object"]
     assert (mark["kind"], mark["apiVersion"]) == ("Lease", "coordination.k8s.io/v1")
@@ -145,15 +151,22 @@ def test_a_revision_that_is_forgotten_is_gone(kube: Kube, leases: str) -> None:
 
 
 def test_a_restart_ends_watches_and_keeps_the_data(kube: Kube, leases: str) -> None:
-    kube.request("POST", leases, {"metadata": {"name": "a"}})
     since = revision(kube, leases)
+    kube.request("POST", leases, {"metadata": {"name": "a"}})
     with watching(kube, leases, resourceVersion=since) as events:
+        assert told(next(events)) == ("ADDED", "a")
         kube.pause()
-        with pytest.raises((StopIteration, httpx.TransportError)):
-            next(events)
-        with pytest.raises(httpx.TransportError):
-            kube.request("GET", leases)
-        kube.resume()
-    kube.request("POST", leases, {"metadata": {"name": "b"}})
+        try:
+            with pytest.raises((StopIteration, httpx.TransportError)):
+                next(events)
+            with pytest.raises(httpx.TransportError):
+                kube.request("GET", leases)
+        finally:
+            kube.resume()
     with watching(kube, leases, resourceVersion=since) as events:
+        assert next(events)["object"]["code"] == 410
+    _, listed = kube.request("GET", leases)
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
+    kube.request("POST", leases, {"metadata": {"name": "b"}})
+    with watching(kube, leases, resourceVersion=listed["metadata"]["resourceVersion"]) as events:
         assert told(next(events)) == ("ADDED", "b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,10 +10,10 @@ from pathlib import Path
 
 LEASH = """exec 3<&0
 "$@" </dev/null 3<&- & child=$!
-{ cat <&3 >/dev/null; kill "$child"; } 2>/dev/null &
+{ if read _ <&3; then kill "$child"; cat <&3 >/dev/null; fi; kill -9 "$child"; } 2>/dev/null &
 wait "$child"
 """
-"""A shell between us and the program: it ends the program when our end of its standard input closes."""
+"""A shell around the program: a line on its standard input asks the program to end, its end kills it."""
 PATIENCE_SECONDS = 15.0
 """From SIGTERM to SIGKILL."""
 
@@ -46,17 +47,17 @@ class Program:
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL if it does not end in time."""
-        if self._shell.stdin is not None:
-            self._shell.stdin.close()
-        try:
-            self._shell.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._shell.poll() is None and self._shell.stdin is not None:
+            with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+                self._shell.stdin.write(b"\n")
+                self._shell.stdin.flush()
+                self._shell.wait(PATIENCE_SECONDS)
+        self.kill()
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to say goodbye."""
-        if self._shell.poll() is None:
+        """SIGKILL to all of its group: it gets no chance to say goodbye."""
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._shell.pid, signal.SIGKILL)
-            self._shell.wait(PATIENCE_SECONDS)
+        self._shell.wait(PATIENCE_SECONDS)
         if self._shell.stdin is not None:
             self._shell.stdin.close()

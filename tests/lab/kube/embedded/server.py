@@ -57,6 +57,7 @@ class EmbeddedServer:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
     async def _serve(self) -> None:
+        self.state.store.begin_watches()
         self._runner = web.AppRunner(application(self.state), access_log=None, shutdown_timeout=0.1,
                                      handler_cancellation=True)  # fmt: skip
         await self._runner.setup()

@@ -43,6 +43,7 @@ class Store:
     def __init__(self) -> None:
         self.revision = 1
         self.compacted = 0
+        self.watched_from = 0
         self.listeners: list[Callable[[Event], None]] = []
         self._tables: dict[str, dict[Key, Obj]] = {}
         self._history: deque[Event] = deque()
@@ -87,6 +88,21 @@ class Store:
                 break
             newer.append(event)
         return newer[::-1]
+
+    def changes(self, revision: int) -> list[Event]:
+        """What a watch that knows this revision has to be told.
+
+        Raises:
+            ApiError: 410, the revision is older than the last start of the server or the history.
+        """
+        oldest = max(self.watched_from, self.compacted)
+        if revision < oldest:
+            raise expired(f"too old resource version: {revision} ({oldest})")
+        return self.since(revision)
+
+    def begin_watches(self) -> None:
+        """Serve no watch from before now: the real watch cache is empty after a start."""
+        self.watched_from = self.revision
 
     def put(self, table: str, obj: Obj) -> Obj:
         """Store a new version; returns it with its resourceVersion."""

@@ -85,7 +85,7 @@ def _beginning(state: State, request: Request, watcher: Watcher) -> list[bytes]:
     since = request.query.get("resourceVersion", "")
     initial = request.query.get("sendInitialEvents") == "true"
     if since not in ("", "0") and not initial:
-        return [line for event in state.store.since(int(since)) if event.table == watcher.table
+        return [line for event in state.store.changes(int(since)) if event.table == watcher.table
                 and (line := watcher.line(event))]  # fmt: skip
     rows = [obj for obj in state.store.all(watcher.table, watcher.namespace) if watcher.selected(obj)]
     lines = [_line("ADDED", obj) for obj in rows]
