@@ -29,6 +29,12 @@ log = structlog.get_logger("bot.slack")
 
 COMMAND: Final = "/cluster"
 
+WHISPERS: Final = 5
+"""How often telling a person is tried."""
+
+WHISPER_SECONDS: Final = 2.0
+"""Longest wait between two of these tries."""
+
 Body = dict[str, Any]
 
 
@@ -150,10 +156,19 @@ class Hearer:
             await self._whisper(self._speaker.channel, user, answer.failed())
 
     async def _whisper(self, channel: str, user: str, message: Message) -> None:
-        try:
-            await self._speaker.whisper(channel, user, message)
-        except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
-            log.warning("answer_not_delivered", user=user, reason=str(error))
+        """Tell one person; while Slack is away for a moment, again, because every click gets an answer."""
+        for left in reversed(range(WHISPERS)):
+            try:
+                return await self._speaker.whisper(channel, user, message)
+            except ChatUnavailableError as error:
+                wait, reason = min(error.retry_after_seconds, WHISPER_SECONDS), str(error)
+            except (ChatUnknownError, ChatRefusedError) as error:
+                wait, reason = WHISPER_SECONDS, str(error)
+            if not left:
+                log.warning("answer_not_delivered", user=user, reason=reason)
+                break
+            await asyncio.sleep(wait)
+        return None
 
     def _is_foreign(self, body: Body) -> bool:
         """Whether the click is from another workspace than the one we belong to."""

@@ -187,19 +187,24 @@ class Speaker:
             raise failure from error
         except aiohttp.ClientConnectorError as error:
             raise self._pause("*", method, "unreachable", PAUSE_SECONDS) from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, AttributeError, ValueError, TypeError) as error:
+            # The last three are how the library fails on an answer that is not what it expects.
             self._pause("*", method, "unknown", PAUSE_SECONDS)
             raise ChatUnknownError(f"{method}: no answer from Slack ({type(error).__name__})") from error
         self._metrics.slack.labels(method, "ok").inc()
         return answer
 
     def _refusal(self, method: str, error: SlackApiError) -> Exception:
-        answer = error.response
-        status = getattr(answer, "status_code", 200)
-        headers = getattr(answer, "headers", {}) or {}
-        code = str(answer.get("error", "")) if not isinstance(getattr(answer, "data", None), bytes) else ""
+        response = error.response
+        status: int = getattr(response, "status_code", 200)
+        said = getattr(response, "data", None)
+        # An error page on the way is no JSON, and says nothing about what was done.
+        answer: Mapping[str, Any] = said if isinstance(said, dict) else {}
+        code = str(answer.get("error") or "")
         if status == 429 or code in TRANSIENT:
-            return self._pause(method, method, "ratelimited", _seconds(headers))
+            return self._pause(
+                method, method, "ratelimited", _seconds(getattr(response, "headers", {}) or {})
+            )
         if status >= 500 or code in UNKNOWN or not code:
             self._pause("*", method, "error", PAUSE_SECONDS)
             return ChatUnknownError(f"{method}: Slack answered {status} {code}".rstrip())

@@ -21,32 +21,45 @@ def cluster_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
         yield kube
 
 
-@pytest.fixture
-def slack() -> Iterator[Slack]:
+def _slack() -> Slack:
     emulator = Slack()
     people(emulator)
-    with emulator:
-        yield emulator
+    return emulator
 
 
-@pytest.fixture
-def set_stage(cluster_api: Kube, slack: Slack, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
-    made: list[Stage] = []
-
-    def make(**settings: object) -> Stage:
-        stage = Stage(cluster_api, slack, tmp_path, **settings)
-        made.append(stage)
+@pytest.fixture(scope="session")
+def long_stage(cluster_api: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with _slack() as slack:
+        stage = Stage(cluster_api, slack, tmp_path_factory.mktemp("stage"))
         stage.start()
-        return stage
-
-    yield make
-    for stage in made:
+        yield stage
         stage.close()
 
 
 @pytest.fixture
-def stage(set_stage: Callable[..., Stage]) -> Stage:
-    return set_stage()
+def stage(long_stage: Stage) -> Iterator[Stage]:
+    """One bot for many tests: each brings nodes of its own and takes them away again."""
+    long_stage.begin()
+    yield long_stage
+    long_stage.end()
+
+
+@pytest.fixture
+def set_stage(cluster_api: Kube, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    """A bot of the test's own, with settings of its own."""
+    made: list[Stage] = []
+    with _slack() as slack:
+
+        def make(**settings: object) -> Stage:
+            stage = Stage(cluster_api, slack, tmp_path, **settings)
+            made.append(stage)
+            stage.start()
+            stage.begin()
+            return stage
+
+        yield make
+        for stage in made:
+            stage.close()
 
 
 @pytest.fixture

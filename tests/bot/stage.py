@@ -127,6 +127,7 @@ class Stage:
         self.program = Program("bot", self._environment(settings), workdir / "bot.log")
         self.http = httpx.Client(base_url=self.url, timeout=5, trust_env=False)
         self.agents: dict[str, Agent] = {}
+        self._told_before: dict[str, int] = {}
 
     # -- life
 
@@ -135,13 +136,26 @@ class Stage:
         self.program.start()
         self.wait("the bot's endpoint", self._answers)
 
-    def close(self) -> None:
-        """Stop the bot cleanly and take its nodes away."""
-        self.http.close()
-        self.program.stop()
+    def begin(self) -> None:
+        """Start a test: everything is up, and what people were told before does not count."""
+        self.slack.start()
+        self.slack.faults.clear()
+        if not self.program.running:
+            self.start()
+        self._told_before = {user: len(self.slack.ephemerals(user)) for user in self.slack.workspace.users}
+
+    def end(self) -> None:
+        """Take the test's nodes away, which closes their incidents."""
         for name in self.agents:
             self.kube.request("DELETE", f"/api/v1/namespaces/clusterwright/pods/agent-{name}")
             self.kube.request("DELETE", f"/api/v1/nodes/{name}")
+        self.agents = {}
+
+    def close(self) -> None:
+        """Stop the bot cleanly."""
+        self.end()
+        self.http.close()
+        self.program.stop()
 
     def restart(self) -> None:
         """Kill the bot as a power cut would, and start it again."""
@@ -209,10 +223,12 @@ class Stage:
         """Wait for what only this user is told."""
         return self.wait(
             f"an answer to {user} with {containing!r}",
-            lambda: next(
-                (each["text"] for each in self.slack.ephemerals(user) if containing in each["text"]), ""
-            ),
+            lambda: next((text for text in self.whispers(user) if containing in text), ""),
         )
+
+    def whispers(self, user: str) -> list[str]:
+        """Texts that only this user was told, since the test began."""
+        return [each["text"] for each in self.slack.ephemerals(user)[self._told_before.get(user, 0) :]]
 
     def replies(self, message: Mapping[str, Any]) -> list[str]:
         """Texts of a thread's replies."""

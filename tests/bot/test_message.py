@@ -97,7 +97,9 @@ ROOTS = {
     "draining": replace(
         in_state(State.REPAIRING), decision=decision(), offer=BUSY, progress=progress("drain", BUDGET)
     ),
-    "returning": replace(in_state(State.REPAIRING), decision=decision(), progress=progress("return", "waits")),
+    "returning": replace(
+        in_state(State.REPAIRING), decision=decision(), progress=progress("return", "waits"),
+    ),
     "declined": in_state(State.DECLINED),
     "held": replace(
         in_state(State.HELD), decision=decision(), attempt=2, outcomes=(HELD,),
