@@ -47,7 +47,7 @@ class ClusterSync:
             return
         self._desk.report_trouble("kubernetes", "")
         first = self._desk.nodes is None
-        self._desk.nodes = {node.name: node for node in nodes}
+        self._desk.know(nodes)
         if first:
             self._desk.bell.ring()
 

@@ -12,10 +12,10 @@ from bot.incident import Cause, Event, Incident, State, follow
 from bot.lifecycle.metrics import Metrics
 from bot.message.root import Standing
 from bot.recommend import PROVIDER, Recommendation, recommend
+from reconciler.observed import Node
 
 if TYPE_CHECKING:
     from reconciler.config.schema import Config
-    from reconciler.observed import Node
 
 log = structlog.get_logger("bot.lifecycle")
 
@@ -78,7 +78,8 @@ class Bell:
 class Desk:
     """All open incidents, and what was last read of the cluster and its configuration.
 
-    `nodes` is None while Kubernetes has never been read. Used by the event loop's thread alone.
+    `nodes` is None while Kubernetes has never been read; `seen_since` says since when we know a node by its
+    UID, which is when we may begin to miss its reports. Used by the event loop's thread alone.
     """
 
     def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
@@ -86,17 +87,23 @@ class Desk:
         self.cases: dict[str, Case] = {}
         self.closed: set[str] = set()
         self.nodes: dict[str, Node] | None = None
+        self.seen_since: dict[str, datetime] = {}
         self.config: Config | None = None
         self.read_git = False
         self.trouble: dict[str, str] = {}
         self.bell = Bell()
-        self.started_at = clock()
         self.metrics = metrics
         self._clock = clock
 
     def now(self) -> datetime:
         """Return the present moment (UTC)."""
         return self._clock()
+
+    def know(self, nodes: Iterable[Node]) -> None:
+        """Take the cluster's nodes as they are now."""
+        self.nodes = {node.name: node for node in nodes}
+        now = self.now()
+        self.seen_since = {node.uid: self.seen_since.get(node.uid, now) for node in self.nodes.values()}
 
     @property
     def incidents(self) -> tuple[Incident, ...]:

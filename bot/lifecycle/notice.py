@@ -57,7 +57,8 @@ def _dropped(incident: Incident) -> dict[str, object]:
 
 def _notice_node(desk: Desk, node: Node, held: Held | None, patience: Patience) -> None:
     now, interval = desk.now(), patience.report_interval.total_seconds()
-    heard_at = max(held.received_at, desk.started_at) if held else desk.started_at
+    seen_at = desk.seen_since[node.uid]
+    heard_at = max(held.received_at, seen_at) if held else seen_at
     silent = is_silent(heard_at, now, interval)
     if held is None and not silent:
         return

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -36,6 +37,14 @@ def settled(stage: Stage, node: str) -> dict[str, Any]:
     root = stage.offered(node)
     stage.record(node, "thread.yaml")
     return root
+
+
+def with_buttons(stage: Stage, root: dict[str, Any]) -> int:
+    """Index of the first version of a message that could be approved."""
+    versions = stage.slack.versions(CHANNEL, root["ts"])
+    return next(
+        index for index, each in enumerate(versions) if "approve" in buttons({"blocks": each.blocks})
+    )  # fmt: skip
 
 
 # ---- the loop
@@ -204,11 +213,7 @@ def test_a_lapsed_offer_cannot_be_taken_and_can_be_had_again(set_stage: MakeStag
     root = settled(stage, "gpu-114")
     lapsed = stage.root("gpu-114", "the offer lapsed")
     assert buttons(lapsed) == {"renew"}
-    first = next(
-        index for index, version in enumerate(stage.slack.versions(CHANNEL, root["ts"]))
-        if "approve" in buttons({"blocks": version.blocks})
-    )  # fmt: skip
-    stage.click(root, "approve", APPROVER, version=first)
+    stage.click(root, "approve", APPROVER, version=with_buttons(stage, root))
     stage.told(APPROVER, "The offer lapsed")
     stage.click(lapsed, "renew", STRANGER)
     stage.told(STRANGER, "are not an approver")
@@ -393,7 +398,7 @@ def test_while_git_is_down_an_approval_waits_and_says_so(stage: Stage) -> None:
         waiting = stage.root("gpu-137", "not yet recorded in Git")
         assert buttons(waiting) == set()
         stage.root("gpu-137", "Git cannot be written just now")
-        stage.click(root, "approve", SECOND)
+        stage.click(root, "approve", SECOND, version=with_buttons(stage, root))
         stage.told(SECOND, "Example Approver has decided this already")
         assert not [each for each in stage.replies(root) if "Approved by" in each]
     stage.record("gpu-137", "repair-1.yaml")
@@ -450,20 +455,34 @@ def test_a_deleted_thread_is_posted_once_more(stage: Stage) -> None:
     assert len(stage.roots("gpu-141")) == 1
 
 
-def test_it_runs_the_same_by_signed_http(set_stage: MakeStage, tmp_path: Any) -> None:
+def test_it_runs_the_same_by_signed_http_and_forgeries_do_nothing(
+    set_stage: MakeStage, tmp_path: Path
+) -> None:
     secret = tmp_path / "signing-secret"
     secret.write_text("lab-signing-secret-example")
     stage = set_stage(BOT__SLACK__MODE="http", BOT__SLACK__SIGNING_SECRET_FILE=secret)
-    stage.slack.deliver_to(f"{stage.url}/slack/events")
+    door = stage.slack.http
+    door.request_url = f"{stage.url}/slack/events"
     root = settled(stage, "gpu-142")
-    forged = stage.http.post("/slack/events", data={"payload": "{}"}, headers={
-        "X-Slack-Signature": "v0=" + "0" * 64, "X-Slack-Request-Timestamp": str(int(time.time())),
-    })  # fmt: skip
-    assert forged.status_code == 401
+    for tamper in ("wrong_secret", "old_timestamp", "reencoded_body", "unsigned"):
+        door.tamper = tamper
+        delivery = stage.slack.click(CHANNEL, root["ts"], "approve", APPROVER)
+        assert (delivery.acked, delivery.status) == (False, 401), tamper
+    door.tamper = None
     assert stage.http.post("/slack/events", data={"ssl_check": "1"}).status_code == 401
     assert "repair-1.yaml" not in stage.files("gpu-142")
+    assert stage.slack.url_verification().status == 200
     stage.click(root, "approve", APPROVER)
     stage.record("gpu-142", "repair-1.yaml")
+
+
+def test_a_second_click_while_the_first_is_being_judged_waits_for_it(stage: Stage) -> None:
+    root = settled(stage, "gpu-144")
+    for _ in range(3):
+        stage.click(root, "approve", APPROVER, version=with_buttons(stage, root))
+    stage.record("gpu-144", "repair-1.yaml")
+    stage.told(APPROVER, "has decided this already")
+    assert stage.files("gpu-144").count("repair-1.yaml") == 1
 
 
 def test_no_secret_is_ever_logged(stage: Stage) -> None:

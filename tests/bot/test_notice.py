@@ -38,7 +38,8 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.desk = Desk("example", Metrics(), lambda: self.now)
-        self.desk.nodes, self.desk.config, self.desk.read_git = {"gpu-01": node()}, config(), True
+        self.desk.config, self.desk.read_git = config(), True
+        self.desk.know([node()])
         self.book = ReportBook(lambda: self.now)
 
     def pass_time(self, **span: float) -> None:
@@ -97,7 +98,7 @@ def test_nothing_is_opened_before_git_and_the_nodes_are_known(scene: Scene) -> N
 def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(scene: Scene) -> None:
     scene.hear(finding(), name="gpu-02")
     assert not scene.desk.cases
-    scene.desk.nodes = {"gpu-01": node(), "gpu-02": node("gpu-02", "uid-02")}
+    scene.desk.know([node(), node("gpu-02", "uid-02")])
     scene.hear(finding(), name="gpu-02")
     assert scene.incident.node == "gpu-02"
 
@@ -185,9 +186,21 @@ def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speak
 
 
 def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(scene: Scene) -> None:
-    scene.desk.nodes = {"gpu-01": node(), "cpu-01": node("cpu-01", "uid-09", pool="none")}
+    scene.desk.know([node(), node("cpu-01", "uid-09", pool="none")])
     scene.pass_time(seconds=91)
     assert scene.incident.node == "gpu-01"
+
+
+def test_a_node_that_joins_later_has_its_three_reports_time_too(scene: Scene) -> None:
+    scene.hear()
+    scene.now += timedelta(hours=1)
+    scene.hear()
+    scene.desk.know([node(), node("gpu-02", "uid-02")])
+    scene.pass_time(seconds=90)
+    assert not scene.desk.cases
+    scene.hear()
+    scene.pass_time(seconds=1)
+    assert scene.incident.node == "gpu-02"
 
 
 def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(scene: Scene) -> None:
@@ -241,7 +254,7 @@ def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(sc
 
 def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> None:
     scene.hear(finding())
-    scene.desk.nodes = {"gpu-01": node(uid="uid-77")}
+    scene.desk.know([node(uid="uid-77")])
     scene.pass_time(seconds=1)
     ended = next(case.incident for case in scene.desk.cases.values() if case.incident.node_uid == "uid-01")
     assert (ended.state, ended.ending and ended.ending.why) == (State.CLOSED, Why.NODE_GONE)
