@@ -27,9 +27,34 @@ def approvable(cluster: Cluster, node: str) -> Mapping[str, Any]:
     return cluster.wait(f"an Approve button for {node}", found)
 
 
-def approve(cluster: Cluster, message: Mapping[str, Any], user: str = APPROVER) -> Delivery:
-    """Press Approve, as its confirm dialog's OK does."""
+def press(cluster: Cluster, message: Mapping[str, Any], user: str = APPROVER) -> Delivery:
+    """Press Approve once, as its confirm dialog's OK does."""
     return cluster.slack.click(CHANNEL, message["ts"], "approve", user)
+
+
+def approve(cluster: Cluster, message: Mapping[str, Any], user: str = APPROVER) -> None:
+    """Press Approve, and again for as long as the person is told to try again."""
+    cluster.wait("the click to count", lambda: _counts(cluster, message, user))
+
+
+def _counts(cluster: Cluster, message: Mapping[str, Any], user: str) -> bool:
+    before = len(cluster.slack.ephemerals(user))
+    if not press(cluster, message, user).acked:
+        return False
+    try:
+        cluster.wait("the decision in the thread", lambda: _is_decided(cluster, message, user, before), 5)
+    except AssertionError:
+        return False
+    return "approve" not in cluster.buttons(_root(cluster, message))
+
+
+def _is_decided(cluster: Cluster, message: Mapping[str, Any], user: str, before: int) -> bool:
+    told = len(cluster.slack.ephemerals(user)) > before
+    return told or "approve" not in cluster.buttons(_root(cluster, message))
+
+
+def _root(cluster: Cluster, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next(each for each in cluster.slack.messages(CHANNEL) if each["ts"] == message["ts"])
 
 
 def closed(cluster: Cluster, node: str, seconds: float = LOOP_SECONDS) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from checks.report import AUDIENCE, REPORT_PATH, Inventory, NodeReport, encode
 from tests.lab.cluster import Cluster
 from tests.lab.pods import run_job
 from tests.lab.wiring import APPROVER, CHANNEL, SECOND_APPROVER, STRANGER, Pace
-from tests.loop.driving import approvable, approve, closed, open_thread
+from tests.loop.driving import approvable, approve, closed, open_thread, press
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_a_stranger_is_told_no(cluster: Cluster) -> None:
     message = open_thread(cluster, "gpu-01")
     before = cluster.records()
-    approve(cluster, message, STRANGER)
+    press(cluster, message, STRANGER)
     assert "not an approver" in _told(cluster, STRANGER)
     assert _decisions(cluster, "gpu-01") == []
     assert cluster.records() == before
@@ -35,7 +35,7 @@ def test_a_forged_signature_is_not_heard(cluster: Cluster) -> None:
     try:
         for tamper in ("wrong_secret", "old_timestamp", "reencoded_body", "unsigned"):
             cluster.slack.http.tamper = tamper
-            assert approve(cluster, message).status == 401
+            assert press(cluster, message).status == 401
     finally:
         cluster.slack.http.tamper = None
     time.sleep(1.0)
@@ -54,8 +54,8 @@ def test_a_click_on_what_has_changed_since_decides_nothing(cluster: Cluster) -> 
 def test_of_two_clicks_at_once_one_wins_and_the_other_is_told(cluster: Cluster) -> None:
     message = open_thread(cluster, "gpu-04")
     before = len(cluster.slack.ephemerals(SECOND_APPROVER)) + len(cluster.slack.ephemerals(APPROVER))
-    approve(cluster, message, APPROVER)
-    approve(cluster, message, SECOND_APPROVER)
+    press(cluster, message, APPROVER)
+    press(cluster, message, SECOND_APPROVER)
     closed(cluster, "gpu-04")
     assert _decisions(cluster, "gpu-04") == ["approval-1.yaml", "repair-1.yaml"]
     told = cluster.slack.ephemerals(SECOND_APPROVER) + cluster.slack.ephemerals(APPROVER)
