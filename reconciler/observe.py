@@ -83,6 +83,8 @@ class Observer:
 
     def review_token(self, token: str, audience: str) -> Identity | None:
         """Return whose token it is, None when the server does not accept it for `audience`."""
+        if not token:
+            return None
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
         body = {
             "apiVersion": "authentication.k8s.io/v1",

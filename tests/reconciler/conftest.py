@@ -3,15 +3,35 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.kube.fixture import require_real
 from tests.lab.kube.kube import Kube
+from tests.lab.kube.server import start
 from tests.reconciler.site import Bot, Site, bot
-from tests.reconciler.town import cluster
+from tests.reconciler.town import prepare
 
 
 @pytest.fixture(scope="session")
-def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with cluster(tmp_path_factory.mktemp("kube")) as running:
-        yield running
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    with start("embedded", tmp_path_factory.mktemp("kube")) as running:
+        yield prepare(running)
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    require_real()
+    with start("real", tmp_path_factory.mktemp("kube")) as running:
+        yield prepare(running)
+
+
+@pytest.fixture(scope="session", params=["embedded", "real"])
+def either(request: pytest.FixtureRequest) -> Kube:
+    found: Kube = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def kube(embedded: Kube) -> Kube:
+    return embedded
 
 
 @pytest.fixture(scope="session")

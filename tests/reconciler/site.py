@@ -322,19 +322,18 @@ class Site:
         self,
         name: str,
         *,
-        owner: str = "ReplicaSet",
+        owner: str = "Job",
         labels: dict[str, str] | None = None,
         account: str | None = None,
     ) -> str:
         """Bind a pod to the node and return its uid; an empty `owner` makes a bare one."""
-        owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}]
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": f"{self.node}-{name}",
                 "labels": labels or {},
-                "ownerReferences": owners if owner else [],
+                "ownerReferences": self._owner(owner) if owner else [],
             },
             "spec": {
                 "nodeName": self.node,
@@ -348,6 +347,25 @@ class Site:
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         self.kube.request("PATCH", path, {"status": ready}, MERGE)
         return str(made["metadata"]["uid"])
+
+    def _owner(self, kind: str) -> list[dict[str, Any]]:
+        """Make sure that the owner exists, because the garbage collector of a real cluster asks for it."""
+        version, plural = {"Job": ("batch/v1", "jobs"), "DaemonSet": ("apps/v1", "daemonsets")}[kind]
+        path = f"/apis/{version}/namespaces/default/{plural}"
+        template = {
+            "metadata": {"labels": {"owner": "o"}},
+            "spec": {"containers": [{"name": "c", "image": "example"}], "restartPolicy": "Never"},
+        }
+        spec: dict[str, Any] = {"template": template}
+        if kind == "DaemonSet":
+            template["spec"]["restartPolicy"] = "Always"
+            spec["selector"] = {"matchLabels": {"owner": "o"}}
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": "o"}, "spec": spec}
+        status, made = self.kube.request("POST", path, body)
+        if status == 409:
+            made = self.kube.request("GET", f"{path}/o")[1]
+        uid = made["metadata"]["uid"]
+        return [{"apiVersion": version, "kind": kind, "name": "o", "uid": uid, "controller": True}]
 
     def confirm_gone(self) -> None:
         """Let the kubelet confirm every pod that is being deleted."""

@@ -9,10 +9,16 @@ from reconciler.apply.apply import PACKAGED, apply_definitions, definitions
 from reconciler.connection import UnavailableError
 from reconciler.observe import Observer
 from reconciler.observed import Node
+from tests.lab.kube.kube import Kube
 from tests.reconciler.site import START, Site
 
 OURS, THEIRS = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 OTHER = {"key": "example.com/other", "value": "x", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="session")
+def kube(either: Kube) -> Kube:
+    return either
 
 
 @pytest.fixture

@@ -18,6 +18,11 @@ from tests.reconciler.site import GPUS, OLD, Site
 AUDIENCE = "clusterwright-bot"
 
 
+@pytest.fixture(scope="session")
+def kube(either: Kube) -> Kube:
+    return either
+
+
 @pytest.fixture
 def observer(kube: Kube) -> Observer:
     return Observer.connect(kube.admin_kubeconfig, 5)
@@ -44,7 +49,7 @@ def test_pods_are_those_bound_to_the_node(site: Site, observer: Observer) -> Non
     site.pod("c", owner="")
     pods = {each.name.removeprefix(f"{site.node}-"): each for each in observer.pods(site.node)}
     assert {name: (pod.controller, pod.evictable) for name, pod in pods.items()} == {
-        "a": ("ReplicaSet/o", True),
+        "a": ("Job/o", True),
         "b": ("DaemonSet/o", False),
         "c": (None, True),
     }

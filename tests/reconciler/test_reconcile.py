@@ -15,14 +15,15 @@ from reconciler.intake import read_repair
 from reconciler.repair.record import Phase
 from reconciler.repair.scene import Repair, repair_name
 from tests.lab.kube.kube import Kube
+from tests.lab.kube.server import start
 from tests.reconciler.site import CLEAN, START, Bot, Site
-from tests.reconciler.town import TEMPO, Town, cluster
+from tests.reconciler.town import TEMPO, Town, prepare
 
 
 @pytest.fixture(scope="module")
 def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with cluster(tmp_path_factory.mktemp("kube")) as running:
-        yield running
+    with start("embedded", tmp_path_factory.mktemp("kube")) as running:
+        yield prepare(running)
 
 
 @pytest.fixture

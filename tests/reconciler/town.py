@@ -16,7 +16,7 @@ import httpx
 
 from reconciler.act import Actor
 from reconciler.apply.apply import PACKAGED, apply_definitions, definitions
-from reconciler.connection import Connection
+from reconciler.connection import REPAIRS, Connection
 from reconciler.doors import Doors
 from reconciler.follow import Follower
 from reconciler.observe import Observer
@@ -27,7 +27,6 @@ from reconciler.reports import Reports
 from reconciler.repository import GitRecorder, Repository
 from reconciler.settings import GitSettings
 from tests.lab.kube.kube import Kube
-from tests.lab.kube.server import start
 from tests.reconciler.site import CONFIG, NEW, STALE, START, BmcDoor, Fuse, Site
 
 TEMPO = Tempo(
@@ -40,16 +39,18 @@ TEMPO = Tempo(
 )
 
 
-@contextmanager
-def cluster(workdir: Path) -> Iterator[Kube]:
-    """An API server with our namespaces and definitions."""
-    with start("embedded", workdir) as running:
-        for name in ("clusterwright", "kube-node-lease"):
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            assert running.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
-        connection = Connection(running.admin_kubeconfig, 10)
-        apply_definitions(Actor(connection, "clusterwright"), definitions(PACKAGED))
-        yield running
+def prepare(kube: Kube) -> Kube:
+    """Give an API server our namespaces and definitions, and wait until it serves them."""
+    for name in ("clusterwright", "kube-node-lease"):
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        assert kube.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
+    apply_definitions(Actor(Connection(kube.admin_kubeconfig, 10), "clusterwright"), definitions(PACKAGED))
+    until = time.monotonic() + 20
+    for path in (REPAIRS, "/api/v1/namespaces/default/serviceaccounts/default"):
+        while kube.request("GET", path)[0] != 200:
+            assert time.monotonic() < until, path
+            time.sleep(0.1)
+    return kube
 
 
 class GitHost:
