@@ -54,8 +54,12 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     @property
     def key(self) -> str:
-        """Identity within one boot of one node: what makes two sightings the same fault."""
-        return "/".join((self.check, self.code, self.gpu or self.device or "-"))
+        """Identity within one boot of one node: what makes two sightings the same fault.
+
+        With both given, `device` is the part of the GPU (a link), and two links are two faults.
+        """
+        part = (self.device,) if self.gpu and self.device else ()
+        return "/".join((self.check, self.code, self.gpu or self.device or "-", *part))
 
 
 EVIDENCE_LIMIT = 4096

@@ -88,7 +88,7 @@ def _convert(values: Mapping[str, Any], source: Path | None, overrides: Mapping[
 def _path(kind: type, value: object) -> object:
     if kind is Path and isinstance(value, str) and value:
         return Path(value)
-    raise msgspec.ValidationError("Expected a path")
+    raise ValueError("Expected a path")
 
 
 def _table(file: Path) -> dict[str, Any]:

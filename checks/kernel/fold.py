@@ -29,7 +29,8 @@ LINES_KEPT = 32
 class Fault(msgspec.Struct):
     """An open fault: what is known of it, and the seconds of its first and last line.
 
-    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come.
+    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come
+    (negative: whose first line is).
     """
 
     event: Event
@@ -102,12 +103,13 @@ class Fold:
 
     def _count(self, fault: Fault, event: Event, at: float) -> None:
         del self._open[fault.event.key]
-        echo = event.echo and fault.unechoed > 0
-        count = 0 if echo else event.count
+        # The two lines about one occurrence come in either order; the second is not counted.
+        second = fault.unechoed > 0 if event.echo else fault.unechoed < 0
+        count = 0 if second else event.count
         fault.last_at = max(at, fault.last_at)
         if event.code == "soft-lockup":
             fault.recent = (fault.recent + [at] * min(count, process.SOFT_LOCKUPS))[-process.SOFT_LOCKUPS :]
-        fault.unechoed = fault.unechoed - 1 if echo else fault.unechoed + _pending(event)
+        fault.unechoed += _pending(event)
         fault.event = _merge(fault.event, event, count)
         self._insert(fault)
 
@@ -149,7 +151,7 @@ class Fold:
 
 
 def _pending(event: Event) -> int:
-    return 0 if event.echo else event.count
+    return -event.count if event.echo else event.count
 
 
 def _echoes(event: Event, other: Event) -> bool:

@@ -4,7 +4,7 @@ A drive that is gone does not come back with a clean image; a corrupt file syste
 """
 
 from checks.finding import Action, Severity
-from checks.kernel.pattern import fault, noise
+from checks.kernel.pattern import echo, fault, noise
 
 _DEAD = (Severity.CRITICAL, Action.FAILOVER)
 _IMAGE = (Severity.CRITICAL, Action.REPROVISION)
@@ -57,6 +57,15 @@ PATTERNS = (
         "xfs-shutdown",
         _IMAGE,
         "the file system has shut itself down.",
+    ),
+    echo(
+        fault(
+            rf"{_XFS}xfs_do_force_shutdown",
+            "xfs",
+            "xfs-shutdown",
+            _IMAGE,
+            "the file system has shut itself down.",
+        )
     ),
     fault(
         rf"{_XFS}(?:[Mm]etadata I/O [Ee]rror|[Mm]etadata (?:corruption|CRC error) detected"

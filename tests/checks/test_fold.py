@@ -1,0 +1,151 @@
+"""Which lines are one fault, and what one fault's second line does to its first."""
+
+import time
+
+from checks.kernel.classify import Classifier
+from checks.kernel.event import Event
+from checks.kernel.fold import OPEN_LIMIT, Fold
+
+GPU = "PCI:0000:3d:00"
+RESET = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+REBOOT = "154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+NONE = "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+EVAL = "145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 09 (0x040c54e2 0x00000008 0x0 0x0 0x0 0x0)"
+P2P = "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"
+
+
+def xid(second: float, text: str, gpu: str = GPU) -> str:
+    return f"[{second:.6f}] NVRM: Xid ({gpu}): {text}"
+
+
+def events(*lines: str) -> list[Event]:
+    classifier, found, now = Classifier(), [], time.time()
+    for number, line in enumerate(lines, start=1):
+        found += classifier.feed(line.encode(), number, now)
+    return [*found, *classifier.finish()]
+
+
+def verdicts(*lines: str) -> dict[str, str]:
+    return {f"{each.code}": f"{each.severity}/{each.action}" for each in events(*lines)}
+
+
+def parents(*lines: str) -> dict[str, str | None]:
+    return {f"{each.code}": each.companion_of for each in events(*lines)}
+
+
+def test_two_gpus_with_one_code_are_two_faults() -> None:
+    assert [each.count for each in events(xid(1, "79"), xid(2, "79", "PCI:0000:9d:00"))] == [1, 1]
+
+
+def test_two_links_of_one_gpu_are_two_faults() -> None:
+    link = "149, NETIR_BER_EVENT Nonfatal XC0 i0 Link {} (0x000c9226 0x00000002 0x0 0x0 0x0 0x0)"
+    assert [each.count for each in events(xid(1, link.format("06")), xid(2, link.format("07")))] == [1, 1]
+
+
+def test_a_154_near_an_xid_replaces_its_action() -> None:
+    assert verdicts(xid(1, "48"), xid(5, REBOOT))["48"] == "critical/reboot"
+    assert verdicts(xid(1, REBOOT), xid(5, "48"))["48"] == "critical/reboot"
+    assert verdicts(xid(1, "159"), xid(5, P2P))["159"] == "warning/ask"
+
+
+def test_a_154_far_away_or_of_another_gpu_replaces_nothing() -> None:
+    assert verdicts(xid(1, "48"), xid(12, REBOOT))["48"] == "critical/reset-gpu"
+    assert verdicts(xid(1, "48"), xid(2, REBOOT, "PCI:0000:9d:00"))["48"] == "critical/reset-gpu"
+
+
+def test_a_154_beats_the_row_of_an_nvlink5_sub_code() -> None:
+    assert verdicts(xid(1, EVAL))["145"] == "app/none"
+    assert verdicts(xid(1, EVAL), xid(2, RESET))["145"] == "critical/reset-gpu"
+
+
+def test_a_154_to_none_lowers_a_109_only() -> None:
+    assert verdicts(xid(1, "109, CTX SWITCH TIMEOUT"), xid(2, NONE))["109"] == "app/none"
+    assert verdicts(xid(1, "119"), xid(2, NONE))["119"] == "critical/reset-gpu"
+
+
+def test_an_unreadable_154_replaces_nothing() -> None:
+    assert verdicts(xid(1, "48"), xid(2, "154, ("))["48"] == "critical/reset-gpu"
+
+
+def test_a_154_that_changes_its_mind_is_one_fault_with_the_newer_verdict() -> None:
+    (event,) = events(xid(1, RESET), xid(2, REBOOT))
+    assert (event.count, event.action, event.lines) == (2, "reboot", (1, 2))
+
+
+def test_a_45_is_the_companion_of_what_came_before_it_and_stays_harmless() -> None:
+    lines = (xid(1, "62"), xid(2, "45, pid=1"), xid(3, RESET))
+    assert parents(*lines)["45"] == "62"
+    assert verdicts(*lines)["45"] == "info/none"
+
+
+def test_the_cause_that_the_driver_names_is_the_parent() -> None:
+    assert parents(xid(1, "45, pid=1, name=a, Ch 2 caused by previous Xid 149"))["45"] == "149"
+
+
+def test_a_companion_of_the_catalogue_needs_the_same_gpu_and_ten_seconds() -> None:
+    assert parents(xid(1, "48"), xid(2, "63"))["63"] == "48"
+    assert parents(xid(1, "48"), xid(20, "63"))["63"] is None
+    assert parents(xid(1, "48"), xid(2, "63", "PCI:0000:9d:00"))["63"] is None
+
+
+def test_a_lost_gpu_and_its_79_are_one_event_in_any_order() -> None:
+    lost = "[1.5] NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."
+    for lines in ((lost, xid(2, "79")), (xid(1, "79"), lost)):
+        (event,) = events(*lines)
+        assert (event.code, event.count, event.lines) == ("79", 1, (1, 2))
+
+
+def test_another_lost_gpu_is_a_fault_of_its_own() -> None:
+    lost = "[1.5] NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus."
+    assert [each.code for each in events(xid(1, "79"), lost)] == ["79", "gpu-lost"]
+
+
+def test_lines_of_one_physical_fault_name_their_parent() -> None:
+    lines = (
+        "[1.0] pcieport 0000:20:01.0: AER: Uncorrected (Fatal) error received: 0000:20:01.0",
+        xid(1.5, "79"),
+        "[2.0] nvidia 0000:3d:00.0: AER: can't recover (no error_detected callback)",
+        "[3.0] nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM Fault Up",
+        "[4.0] NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    )
+    found = parents(*lines)
+    assert (found["aer-fatal"], found["20034"], found["probe-failed"]) == ("79", "79", None)
+    assert verdicts(*lines)["aer-no-recovery"] == "critical/failover"
+
+
+def test_a_failed_probe_joins_the_gpu_that_did_not_start() -> None:
+    found = parents(
+        "[1.0] NVRM: GPU 0000:3d:00.0: RmInitAdapter failed! (0x12:0x44:2461)",
+        "[2.0] NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    )
+    assert found["probe-failed"] == "rm-init-failed"
+
+
+def test_the_worse_verdict_of_one_key_stays() -> None:
+    words = "94, pid=1, Contained: x. RST: {}, D-RST: No"
+    for order in (("No", "Yes"), ("Yes", "No")):
+        (event,) = events(*(xid(second, words.format(word)) for second, word in enumerate(order)))
+        assert (event.severity, event.action) == ("critical", "reset-gpu")
+
+
+def test_a_bus_error_without_its_announcement_is_counted() -> None:
+    line = "[{}.0] pcieport 0000:60:01.1: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (x)"
+    (event,) = events(*(line.format(second) for second in range(5)))
+    assert event.count == 5
+
+
+def test_announced_bus_errors_are_counted_once_each() -> None:
+    lines = []
+    for second in range(5):
+        lines.append(f"[{second}.0] pcieport 0000:60:01.1: AER: Corrected error received: 0000:60:01.1")
+        lines.append(f"[{second}.1] pcieport 0000:60:01.1: PCIe Bus Error: severity=Corrected, type=x")
+    (event,) = events(*lines)
+    assert event.count == 5
+
+
+def test_the_number_of_open_faults_is_bounded() -> None:
+    fold, closed = Fold(), 0
+    for number in range(OPEN_LIMIT + 500):
+        fold.add(Event(code="x", subsystem="nfs", device=str(number)), at=0.0)
+        closed += len(fold.expire(0.0))
+    assert (len(fold), closed) == (OPEN_LIMIT, 500)

@@ -1,0 +1,177 @@
+"""Following the kernel log: the real /dev/kmsg, and files that grow, shrink, vanish and are replaced."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checks.kernel.kmsg import BATCH_LIMIT, Follower, Lost, Record
+
+KMSG = Path("/dev/kmsg")
+
+
+@pytest.fixture
+def wake() -> Iterator[tuple[int, int]]:
+    ends = os.pipe2(os.O_NONBLOCK)
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def follow(path: Path, wake: tuple[int, int], after: int | None = None) -> Follower:
+    return Follower(path, after, poll_seconds=0.01, wake=wake[0])
+
+
+def append(path: Path, *records: str) -> None:
+    with path.open("a") as file:
+        file.write("".join(f"{record}\n" for record in records))
+
+
+def texts(items: list[Record | Lost]) -> list[str]:
+    return [item.header.text.decode() if isinstance(item, Record) else f"lost {item.count}" for item in items]
+
+
+def test_the_real_kernel_log_is_read_from_its_beginning_or_the_follower_says_why(
+    wake: tuple[int, int],
+) -> None:
+    follower = follow(KMSG, wake)
+    items = follower.read(0.1)
+    if follower.blind is None:
+        records = [item for item in items if isinstance(item, Record)]
+        assert records
+        assert [item.header.sequence for item in records] == sorted(item.header.sequence for item in records)
+        assert not records[0].live
+    else:
+        assert "CAP_SYSLOG" in follower.blind or "does not exist" in follower.blind
+    follower.close()
+
+
+def test_a_file_gives_its_records_without_their_dictionary(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,7,100,c;first", " SUBSYSTEM=pci", " DEVICE=+pci:0000:58:00.0", "6,8,200,-;a\\x0ab;c")
+    follower = follow(log, wake)
+    assert texts(follower.read(0)) == ["first", "a\nb;c"]
+    follower.close()
+
+
+def test_what_was_there_is_older_than_what_comes(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,1,100,-;old")
+    follower = follow(log, wake)
+    assert [item.live for item in follower.read(0) if isinstance(item, Record)] == [False]
+    assert follower.read(0) == []
+    append(log, "4,2,200,-;new")
+    assert [item.live for item in follower.read(0) if isinstance(item, Record)] == [True]
+    follower.close()
+
+
+def test_it_goes_on_behind_the_record_it_is_told(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, *(f"4,{number},100,-;{number}" for number in range(5)))
+    follower = follow(log, wake, after=2)
+    assert texts(follower.read(0)) == ["3", "4"]
+    follower.close()
+
+
+def test_a_gap_in_the_numbers_is_told(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,3,1,-;a", "4,10,1,-;b")
+    follower = follow(log, wake, after=1)
+    assert texts(follower.read(0)) == ["lost 1", "a", "lost 6", "b"]
+    follower.close()
+
+
+def test_the_first_record_of_a_new_follower_is_no_gap(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,5000,1,-;a")
+    follower = follow(log, wake)
+    assert texts(follower.read(0)) == ["a"]
+    follower.close()
+
+
+def test_a_line_without_an_end_waits_for_it(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    log.write_text("4,1,1,-;hal")
+    follower = follow(log, wake)
+    assert follower.read(0) == []
+    append(log, "f a line")
+    assert texts(follower.read(0)) == ["half a line"]
+    follower.close()
+
+
+def test_a_bad_record_costs_that_record_only(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    log.write_bytes(
+        b"garbage\n\n4,1\n\xff\xfe;\n4,x,1,-;no\n4,2,1,-;good \xff\n" + b"4" * 300_000 + b"\n4,3,1,-;more\n"
+    )
+    follower = follow(log, wake)
+    read = follower.read(0)
+    assert [item.header.sequence for item in read if isinstance(item, Record)] == [2, 3]
+    follower.close()
+
+
+@pytest.mark.parametrize("how", ["replaced", "truncated"])
+def test_another_file_under_the_same_name_is_read_from_its_start(
+    tmp_path: Path, wake: tuple[int, int], how: str
+) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,1,1,-;a", "4,2,1,-;b")
+    follower = follow(log, wake)
+    assert texts(follower.read(0)) == ["a", "b"]
+    if how == "replaced":
+        append(tmp_path / "new", "4,2,1,-;b", "4,3,1,-;c")
+        (tmp_path / "new").replace(log)
+    else:
+        log.write_text("4,3,1,-;c\n")
+    read = [*follower.read(0), *follower.read(0)]
+    assert texts(read) == ["c"]
+    assert follower.blind is None
+    follower.close()
+
+
+def test_a_log_that_vanishes_and_comes_back_is_followed_on(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,1,1,-;a")
+    follower = follow(log, wake)
+    assert texts(follower.read(0)) == ["a"]
+    log.unlink()
+    follower.read(0)
+    assert follower.blind == f"{log} does not exist: mount the node's /dev"
+    append(log, "4,2,1,-;b")
+    assert texts(follower.read(0)) == ["b"]
+    assert follower.blind is None
+    follower.close()
+
+
+def test_a_device_that_ends_is_a_blind_spot(wake: tuple[int, int]) -> None:
+    follower = follow(Path("/dev/null"), wake)
+    assert follower.read(0) == []
+    assert follower.blind == "/dev/null cannot be read: it has ended"
+    follower.close()
+
+
+def test_a_directory_is_a_blind_spot(tmp_path: Path, wake: tuple[int, int]) -> None:
+    follower = follow(tmp_path, wake)
+    assert follower.read(0) == []
+    assert follower.blind is not None
+    follower.close()
+
+
+def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    total = 2 * BATCH_LIMIT + 10
+    append(log, *(f"4,{number},100,-;{number}" for number in range(total)))
+    follower = follow(log, wake)
+    batches = [follower.read(0) for _ in range(3)]
+    assert [len(batch) for batch in batches] == [BATCH_LIMIT, BATCH_LIMIT, 10]
+    follower.close()
+
+
+def test_a_waiting_follower_can_be_woken(tmp_path: Path, wake: tuple[int, int]) -> None:
+    os.write(wake[1], b"x")
+    follower = Follower(tmp_path / "absent", None, poll_seconds=60, wake=wake[0])
+    started = time.monotonic()
+    follower.read(60)
+    assert time.monotonic() - started < 5
