@@ -41,6 +41,8 @@ def the_bot() -> Iterator[Bot]:
 
 
 @pytest.fixture
-def site(kube: Kube, the_bot: Bot, tmp_path: Path) -> Site:
+def site(kube: Kube, the_bot: Bot, tmp_path: Path) -> Iterator[Site]:
     the_bot.down = False
-    return Site(kube, the_bot, tmp_path)
+    made = Site(kube, the_bot, tmp_path)
+    yield made
+    made.reports.close()

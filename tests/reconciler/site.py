@@ -119,9 +119,8 @@ class Fuse:
 class FusedConnection(Connection):
     """The wire to the API server of one process, which may be killed at any of its writes."""
 
-    def __init__(self, kubeconfig: Path, fuse: Fuse) -> None:
-        super().__init__(kubeconfig, 10)
-        self._fuse = fuse
+    def __init__(self, wire: Connection, fuse: Fuse) -> None:
+        self._wire, self._fuse = wire, fuse
 
     def request(
         self,
@@ -131,7 +130,7 @@ class FusedConnection(Connection):
         params: Any = None,
         content_type: str = "application/json",
     ) -> Answer:
-        send = super().request
+        send = self._wire.request
         if method == "GET":
             return send(method, path, body, params, content_type)
         return self._fuse.burn(lambda: send(method, path, body, params, content_type))
@@ -256,6 +255,8 @@ class Site:
         self.config = config()
         self.token_file = workdir / "token"
         self.token_file.write_text("example-token")
+        self.wire = Connection(kube.admin_kubeconfig, 10)
+        self.reports = Reports(bot.url, self.token_file, None, 5)
         self.node_uid = self._make_node()
         self.beat()
         self.report(OLD, FAULT)
@@ -423,14 +424,14 @@ class Site:
     def doors(self, fuse: Fuse | None = None) -> Scene:
         """Return the scene of one pass, at the time that it is now."""
         fuse = fuse or Fuse()
-        connection = FusedConnection(self.kube.admin_kubeconfig, fuse)
+        connection = FusedConnection(self.wire, fuse)
         desired = Desired(self.config, "m", "i", frozenset(self.files), dict(self.files), self.now)
         if self.git_valid <= timedelta(0):
             desired = replace(desired, read_at=None)
         return Scene(
             observer=Observer(connection),
             actor=Actor(connection, "clusterwright"),
-            reports=Reports(self.bot.url, self.token_file, None, 5),
+            reports=self.reports,
             machines=BmcDoor(self.bmc, fuse),
             recorder=NotebookDoor(self.notebook, fuse),
             orders=GitOrders(desired, self.git_valid),
@@ -452,11 +453,7 @@ class Site:
 
     def one_pass(self, fuse: Fuse | None = None) -> Pass:
         """Take the repair one pass further; time does not move."""
-        scene = self.doors(fuse)
-        try:
-            return advance(self.repair(), scene)
-        finally:
-            scene.reports.close()
+        return advance(self.repair(), self.doors(fuse))
 
     def settle(self) -> Pass:
         """Take the repair as far as it goes without waiting."""

@@ -33,7 +33,6 @@ def look(site: Site, step: Step, status: RepairStatus | None = None) -> Look:
     scene = site.doors(fuse)
     repair = site.repair()
     found = step(repair if status is None else replace(repair, status=status), scene)
-    scene.reports.close()
     if not (step is lock and isinstance(found, Done)):
         assert fuse.count == 0
     return found
