@@ -30,13 +30,13 @@ def main(argv: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--config", type=Path, help="settings file (TOML); else CLUSTERWRIGHT_CONFIG")
     arguments = parser.parse_args(argv)
-    log_as_json()
     try:
         settings = load(Settings, arguments.config)
         bot = build(settings)
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
         return 2
+    log_as_json()
     return asyncio.run(_serve(bot, settings.bot))
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from slack_bolt.async_app import AsyncApp
-from slack_sdk.web.async_client import AsyncWebClient
 from starlette.applications import Starlette
 
 from bot.correlate import is_silent
@@ -23,7 +21,7 @@ from bot.lifecycle.notice import Patience
 from bot.lifecycle.reports import ReportBook
 from bot.records.ledger import Ledger
 from bot.settings import BotTable, Settings, SlackSettings
-from bot.slack.connect import http_route, introduce, listen
+from bot.slack.connect import Entrance
 from bot.slack.hear import Hearer
 from bot.slack.speak import Speaker
 from reconciler.forge import GitHubRecorder, Host
@@ -49,24 +47,18 @@ class Bot:
     web: Starlette
     lifecycle: Lifecycle
     ledger: Ledger
-    speaker: Speaker
     hearer: Hearer
-    app: AsyncApp
-    slack: SlackSettings
+    entrance: Entrance
+    app_token_file: Path | None
 
     async def work(self) -> None:
         """Run every loop until cancelled."""
-        desk = self.lifecycle.desk
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._lifecycle_when_introduced(), name="lifecycle")
-            if self.slack.mode == "socket" and self.slack.app_token_file is not None:
-                file = self.slack.app_token_file
-                group.create_task(listen(self.app, lambda: secret(file), desk), name="socket")
-
-    async def _lifecycle_when_introduced(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(introduce(self.speaker, self.hearer, self.lifecycle.desk))
-            group.create_task(self.lifecycle.run())
+            group.create_task(self.lifecycle.run(), name="lifecycle")
+            group.create_task(self.entrance.introduce(), name="introduce")
+            if self.app_token_file is not None:
+                file = self.app_token_file
+                group.create_task(self.entrance.listen(lambda: secret(file)), name="socket")
 
     async def close(self) -> None:
         """Finish clicks and the commit in flight."""
@@ -86,10 +78,11 @@ def build(settings: Settings) -> Bot:
     lifecycle = Lifecycle(desk, book, Outside(ledger, observer, speaker), _patience(own), _times(settings))
     hearer = Hearer(speaker, desk, lifecycle.decisions, lambda: _reporting(book, own))
     signing = secret(slack.signing_secret_file) if slack.mode == "http" and slack.signing_secret_file else ""
-    app = hearer.app(signing)
+    entrance = Entrance(hearer, speaker, desk, signing)
     api = FindingsApi(desk, book, lifecycle.heard, observer, settings.kubernetes.namespace)
-    routes = [*api.routes(), *([http_route(app)] if slack.mode == "http" else [])]
-    return Bot(Starlette(routes=routes), lifecycle, ledger, speaker, hearer, app, slack)
+    routes = [*api.routes(), *([entrance.route()] if slack.mode == "http" else [])]
+    app_token_file = slack.app_token_file if slack.mode == "socket" else None
+    return Bot(Starlette(routes=routes), lifecycle, ledger, hearer, entrance, app_token_file)
 
 
 def secret(file: Path) -> str:
@@ -171,12 +164,10 @@ def _recorder(git: GitSettings, repository: Repository) -> Recorder:
 
 
 def _speaker(slack: SlackSettings, metrics: Metrics) -> Speaker:
-    logger = logging.getLogger("bot.slack.web")
-    logger.setLevel(logging.WARNING)
-    client = AsyncWebClient(
-        base_url=slack.base_url, timeout=int(slack.timeout_seconds) or 1, retry_handlers=[], logger=logger
+    file = slack.bot_token_file
+    return Speaker.connect(
+        slack.base_url, slack.timeout_seconds, lambda: secret(file), slack.channel, metrics
     )
-    return Speaker(client, lambda: secret(slack.bot_token_file), slack.channel, metrics)
 
 
 def _patience(own: BotTable) -> Patience:

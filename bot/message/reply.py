@@ -20,8 +20,8 @@ from reconciler.repair.record import Approver, RepairStatus, StepEntry, StepStat
 ACCOUNT: Final = re.compile(r"[UW][A-Z0-9]{2,20}")
 """A Slack account's id; nothing else is ever put into a mention."""
 
-TOLD: Final = (steps.CORDON, steps.DRAIN, steps.RESET, steps.RETURN, steps.VERIFY)
-"""Steps whose completion is news."""
+TOLD: Final = (steps.CORDON, steps.DRAIN, steps.RETURN, steps.VERIFY)
+"""Steps whose completion is news. Of the reset it is news that it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,15 @@ def _decisions(incident: Incident) -> Iterator[tuple[str, str]]:
     what = words.ACTIONS[incident.offer.plan.action] if incident.offer else "the repair"
     lapses = when(decision.expires_at)
     record = f"`{incident.path}/repair-{number}.yaml`"
-    text = f"{decided(decision)}: {what} of `{incident.node}`. Recorded as {record}; it lapses at {lapses}."
-    yield f"approved-{number}", text
+    until = f"Recorded as {record}; unused, it lapses at {lapses}."
+    yield f"approved-{number}", f"{decided(decision)}: {what} of `{incident.node}`. {until}"
 
 
 def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
     progress = incident.progress
     if progress is None or not incident.state.may_repair:
         return
-    yield from _steps(progress.steps, incident.attempt)
+    yield from _steps(progress.steps, incident.attempt, progress.new_boot_id)
     if is_blocked(progress):
         note = escape(progress.message, REASON)
         # The same pods behind the same budgets are one piece of news, however many others have gone.
@@ -75,10 +75,12 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
         yield f"blocked-{incident.attempt}-{blocker}", f"*The drain is blocked.* {note}"
 
 
-def _steps(entries: tuple[StepEntry, ...], attempt: int) -> Iterator[tuple[str, str]]:
+def _steps(entries: tuple[StepEntry, ...], attempt: int, boot: str) -> Iterator[tuple[str, str]]:
     for entry in entries:
-        if entry.name in TOLD and entry.state is StepState.DONE:
-            yield f"{entry.name}-{attempt}", _step(entry)
+        if entry.name == steps.RESET:
+            yield f"reset-{attempt}", f"*Reset begun* at {when(entry.started_at)}."
+        elif entry.name in TOLD and entry.state is StepState.DONE:
+            yield f"{entry.name}-{attempt}", _step(entry, boot if entry.name == steps.RETURN else "")
 
 
 def is_blocked(progress: RepairStatus) -> bool:
@@ -87,15 +89,17 @@ def is_blocked(progress: RepairStatus) -> bool:
     return draining and "blocked" in progress.message.casefold()
 
 
-def _step(entry: StepEntry) -> str:
-    note = f": {escape(entry.message, REASON)}" if entry.message else ""
+def _step(entry: StepEntry, boot: str) -> str:
+    done = words.DONE[entry.name]
     at = f" at {when(entry.finished_at)}" if entry.finished_at else ""
-    return f"*{words.DONE[entry.name].capitalize()}*{at}{note}"
+    note = f": {escape(entry.message, REASON)}" if entry.message and entry.message != done else ""
+    booted = f" The boot is now `{escape(boot, words.NAME)}`." if boot else ""
+    return f"*{done.capitalize()}*{at}{note}.{booted}"
 
 
 def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
     for outcome in incident.outcomes:
-        yield from _steps(outcome.steps, outcome.attempt)
+        yield from _steps(outcome.steps, outcome.attempt, outcome.new_boot_id)
         person = _mention(incident.decision.person) if incident.decision else ""
         owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
         yield f"outcome-{outcome.attempt}", f"{person}{ended(outcome)}{owner}"

@@ -96,11 +96,12 @@ _ENDINGS: Final = {
 def sentence(incident: Incident) -> str:
     """Return what is wrong in one sentence of foreign text, not yet made harmless."""
     lead = worst(incident.findings)
-    device = f"GPU {lead.gpu}" if lead.gpu else lead.device or "The node"
-    text = lead.summary.strip().rstrip(".") or f"{lead.subsystem} {lead.code}"
+    device = lead.gpu or lead.device
     known = f"{lead.subsystem} {lead.code}"
+    text = lead.summary.strip().rstrip(".") or known
+    where = "" if device is None or device in text else f"GPU {device}: " if lead.gpu else f"{device}: "
     named = "" if known.casefold() in text.casefold() else f" ({known})"
-    return f"{device}: {text}{named}."
+    return f"{where}{text[:1].upper() if not where else text[:1]}{text[1:]}{named}."
 
 
 def _what(incident: Incident) -> str:

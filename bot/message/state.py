@@ -85,7 +85,7 @@ def step_lines(incident: Incident) -> Iterator[str]:
         entry = entries.get(name)
         done, doing = words.DONE.get(name, name), words.DOING.get(name, name)
         if entry is not None and entry.state is StepState.DONE:
-            note = f": {escape(entry.message, 120)}" if entry.message else ""
+            note = f": {escape(entry.message, 120)}" if entry.message not in ("", done) else ""
             at = f" {entry.finished_at:%H:%M:%SZ}" if entry.finished_at else ""
             yield f"\N{HEAVY CHECK MARK}{at} {done}{note}"
         elif name == progress.step and not progress.phase.final:

@@ -63,7 +63,7 @@ DONE: Final[Mapping[str, str]] = {
     steps.CORDON: "cordoned",
     steps.DRAIN: "drained",
     steps.RECHECK: "approval checked once more",
-    steps.RESET: "reset sent",
+    steps.RESET: "reset",
     steps.RETURN: "back up",
     steps.VERIFY: "verified",
     steps.UNCORDON: "uncordoned",

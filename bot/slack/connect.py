@@ -8,7 +8,6 @@ from typing import Final
 import structlog
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
-from slack_bolt.async_app import AsyncApp
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -32,52 +31,62 @@ GIVE_UP_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 1.0
 
 
-def http_route(app: AsyncApp) -> Route:
-    """Return the route that takes Slack's signed requests."""
-    handler = AsyncSlackRequestHandler(app)
+class Entrance:
+    """The bot's one way in from Slack. `signing_secret` is empty in Socket Mode."""
 
-    async def take(request: Request) -> Response:
-        return await handler.handle(request)
+    def __init__(self, hearer: Hearer, speaker: Speaker, desk: Desk, signing_secret: str) -> None:
+        self._hearer = hearer
+        self._speaker = speaker
+        self._desk = desk
+        self._app = hearer.app(signing_secret)
 
-    return Route(EVENTS_PATH, take, methods=["POST"])
+    def route(self) -> Route:
+        """Return the route that takes Slack's signed requests in HTTP mode."""
+        requests = AsyncSlackRequestHandler(self._app)
 
+        async def take(request: Request) -> Response:
+            return await requests.handle(request)
 
-async def introduce(speaker: Speaker, hearer: Hearer, desk: Desk) -> None:
-    """Ask Slack who we are until it says; nothing of ours is recognised in the channel before."""
-    while not hearer.team:
+        return Route(EVENTS_PATH, take, methods=["POST"])
+
+    async def introduce(self) -> None:
+        """Ask Slack who we are until it says; nothing of ours is recognised in the channel before."""
+        while not self._hearer.team:
+            try:
+                self._hearer.team = await self._speaker.introduce()
+            except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
+                self._desk.report_trouble("slack-login", str(error))
+                await asyncio.sleep(LOOK_SECONDS)
+        self._desk.report_trouble("slack-login", "")
+        log.info("slack_introduced", team=self._hearer.team, user=self._speaker.user)
+
+    async def listen(self, app_token: Callable[[], str]) -> None:
+        """Keep one socket open until cancelled; the token is read again for each new one."""
+        while True:
+            try:
+                token = app_token()
+            except OSError as error:
+                self._desk.report_trouble("slack-socket", f"the app token cannot be read: {error}")
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            await self._one_socket(token)
+
+    async def _one_socket(self, token: str) -> None:
+        """Serve one socket client; returns when it has been dead for too long, or cannot even begin."""
+        quiet = logging.getLogger("bot.slack.socket")
+        # The library prints a traceback a second while Slack is away; this loop says it once.
+        quiet.setLevel(logging.CRITICAL)
+        socket = AsyncSocketModeHandler(self._app, token, logger=quiet, ping_interval=PING_SECONDS)
+        loop = asyncio.get_running_loop()
+        connecting = asyncio.create_task(socket.client.connect())  # type: ignore[no-untyped-call] # the library's
+        alive_at = loop.time()
         try:
-            hearer.team = await speaker.introduce()
-        except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
-            desk.report_trouble("slack-login", str(error))
-            await asyncio.sleep(LOOK_SECONDS)
-    desk.report_trouble("slack-login", "")
-    log.info("slack_introduced", team=hearer.team, user=speaker.user)
-
-
-async def listen(app: AsyncApp, app_token: Callable[[], str], desk: Desk) -> None:
-    """Keep one socket open until cancelled."""
-    while True:
-        await _one_socket(app, app_token(), desk)
-
-
-async def _one_socket(app: AsyncApp, token: str, desk: Desk) -> None:
-    """Serve one socket client; returns when it has been dead for too long, or cannot even begin."""
-    quiet = logging.getLogger("bot.slack.socket")
-    # The library prints a traceback a second while Slack is away; the watchdog below says it once.
-    quiet.setLevel(logging.CRITICAL)
-    handler = AsyncSocketModeHandler(app, token, logger=quiet, ping_interval=PING_SECONDS)
-    loop = asyncio.get_running_loop()
-    connecting = asyncio.create_task(handler.client.connect())  # type: ignore[no-untyped-call] # the library's
-    alive_at = loop.time()
-    try:
-        while loop.time() - alive_at < GIVE_UP_SECONDS:
-            await asyncio.sleep(LOOK_SECONDS)
-            if await handler.client.is_connected():
-                alive_at = loop.time()
-                desk.report_trouble("slack-socket", "")
-            else:
-                desk.report_trouble("slack-socket", "not connected")
-    finally:
-        connecting.cancel()
-        await handler.client.close()  # type: ignore[no-untyped-call] # the library's
-        await asyncio.gather(connecting, return_exceptions=True)
+            while loop.time() - alive_at < GIVE_UP_SECONDS:
+                await asyncio.sleep(LOOK_SECONDS)
+                connected = await socket.client.is_connected()
+                alive_at = loop.time() if connected else alive_at
+                self._desk.report_trouble("slack-socket", "" if connected else "not connected")
+        finally:
+            connecting.cancel()
+            await socket.client.close()  # type: ignore[no-untyped-call] # the library's
+            await asyncio.gather(connecting, return_exceptions=True)

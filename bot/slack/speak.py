@@ -5,6 +5,7 @@ again; only a rate limit is known to have stopped the call. A limited method is 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -64,6 +65,18 @@ class Speaker:
         self.user = ""
         self._metrics = metrics
         self._paused: dict[str, float] = {}
+
+    @classmethod
+    def connect(
+        cls, base_url: str, timeout_seconds: float, token: Callable[[], str], channel: str, metrics: Metrics
+    ) -> "Speaker":
+        """Return a speaker for a workspace. Sends nothing yet."""
+        logger = logging.getLogger("bot.slack.web")
+        # Below this level the library logs whole requests.
+        logger.setLevel(logging.WARNING)
+        timeout = max(1, round(timeout_seconds))
+        client = AsyncWebClient(base_url=base_url, timeout=timeout, retry_handlers=[], logger=logger)
+        return cls(client, token, channel, metrics)
 
     async def introduce(self) -> str:
         """Ask Slack who we are; returns the team id. Only messages of that user count as ours."""
