@@ -131,7 +131,7 @@ class Threads:
         self._edit_after = edit_after
         self._known: dict[str, Sent] | None = None
         # Slack takes about one post a second a channel and 50 edits a minute; decisions keep the rest.
-        self._new = Bucket(5, timedelta(seconds=1))
+        self._new = Bucket(3, timedelta(seconds=1.1))
         self._news = Bucket(10, timedelta(seconds=1.5))
 
     async def sync(self) -> float:

@@ -485,6 +485,34 @@ def test_a_second_click_while_the_first_is_being_judged_waits_for_it(stage: Stag
     assert stage.files("gpu-144").count("repair-1.yaml") == 1
 
 
+def test_sockets_that_are_cut_frozen_or_replaced_are_opened_again(stage: Stage) -> None:
+    root = settled(stage, "gpu-145")
+    for harm in (stage.slack.kill_sockets, stage.slack.disconnect, stage.slack.freeze_sockets):
+        before = stage.slack.connections
+        harm()
+        assert before == 1
+        stage.wait("a living socket", lambda: answers(stage), 40)
+    stage.click(root, "approve", STRANGER)
+    stage.told(STRANGER, "are not an approver")
+
+
+def answers(stage: Stage) -> bool:
+    return stage.slack.connections == 1 and stage.slack.slash(STRANGER, CHANNEL, "help").acked
+
+
+def test_many_faults_at_once_keep_within_slacks_limits_and_lose_nothing(set_stage: MakeStage) -> None:
+    stage = set_stage()
+    stage.slack.api.limits.enforced = True
+    names = [f"gpu-{number}" for number in range(151, 165)]
+    for name in names:
+        stage.post(stage.agent(name), reboot_required())
+    for name in names:
+        stage.record(name, "thread.yaml")
+        assert len(stage.roots(name)) == 1
+    assert len(stage.slack.messages(CHANNEL)) == len(names)
+    assert len(stage.slack.calls("chat.postMessage")) <= len(names) + 3
+
+
 def test_no_secret_is_ever_logged(stage: Stage) -> None:
     root = settled(stage, "gpu-143")
     stage.slack.disconnect()
