@@ -86,7 +86,7 @@ class ReconcilerTable(Table):
 
     `manifests_dir` replaces the manifests that are packaged with the program. `report_interval_seconds` is
     the agents' interval: a report older than three of them proves nothing. `workers` bounds the repairs that
-    are looked at at once.
+    are looked at at once. `apply_seconds` is how often our own definitions are applied again.
     """
 
     bot_url: str
