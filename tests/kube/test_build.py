@@ -25,7 +25,7 @@ def run(tmp_path: Path, go: str | None, **environment: str) -> subprocess.Comple
         (folder / "go").write_text(f"#!/bin/sh\n{go}\n")
         (folder / "go").chmod(0o755)
     env = {"PATH": f"{folder}:{TOOLS}" if go else str(folder), "HOME": str(tmp_path)}
-    env |= {"CLUSTERWRIGHT_CACHE": str(tmp_path / "cache"), **environment}
+    env |= {"LAB_CACHE": str(tmp_path / "cache"), **environment}
     argv = [sys.executable, "-m", "tests.lab.kube.build"]
     return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
 
@@ -89,7 +89,7 @@ def test_the_versions_are_those_of_the_module() -> None:
 @pytest.mark.parametrize(("ci", "outcome"), [("", "1 skipped"), ("true", "1 failed")])
 def test_a_missing_control_plane_is_seen(tmp_path: Path, ci: str, outcome: str) -> None:
     env = {name: value for name, value in os.environ.items() if name not in ("CI", "KUBEBUILDER_ASSETS")}
-    env |= {"CLUSTERWRIGHT_CACHE": str(tmp_path)} | ({"CI": ci} if ci else {})
+    env |= {"LAB_CACHE": str(tmp_path)} | ({"CI": ci} if ci else {})
     test = "tests/kube/test_published.py"
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)

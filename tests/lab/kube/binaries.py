@@ -18,8 +18,8 @@ class MissingBinariesError(RuntimeError):
 
 
 def cache() -> Path:
-    """Where the build puts what it makes: CLUSTERWRIGHT_CACHE, else the user's cache folder."""
-    named = os.environ.get("CLUSTERWRIGHT_CACHE")
+    """Where the build puts what it makes: LAB_CACHE, else the user's cache folder."""
+    named = os.environ.get("LAB_CACHE")
     if named:
         return Path(named)
     user = os.environ.get("XDG_CACHE_HOME")
