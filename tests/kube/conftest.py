@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["embedded_kube", "kube", "real_kube"]
 
-PATIENCE_SECONDS = 15.0
-"""For what the real server's controllers do in their own time."""
+PATIENCE_SECONDS = 45.0
+"""For what the real controllers do in their own time: emptying a namespace begins after 5 s there."""
 
 Eventually = Callable[[Callable[[], Any]], Any]
 
