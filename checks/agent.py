@@ -14,7 +14,7 @@ from pathlib import Path
 
 from checks.gpu.presence import read_inventory
 from checks.kernel.classify import Reader
-from checks.kernel.kmsg import Follower, Record
+from checks.kernel.kmsg import Follower, Log, Record
 from checks.kernel.line import record_line
 from checks.kernel.parse import INTERESTING
 from checks.publish import Publisher, Target
@@ -48,7 +48,9 @@ class Agent:
         self._state = NodeState(settings.state_dir, read_boot_id(settings.root))
         self._reader = Reader(self._state.branch)
         self._follower = Follower(
-            settings.kernel_log_path, self._state.cursor, settings.poll_seconds, self._wake
+            Log(settings.kernel_log_path, settings.poll_seconds, self._wake),
+            INTERESTING.search,
+            self._state.cursor,
         )
         self._publisher = Publisher(
             Target(settings.bot_url, settings.token_file, settings.ca_file, settings.timeout_seconds),
@@ -82,7 +84,8 @@ class Agent:
                 if isinstance(item, Record):
                     self._take(item, now, uptime)
                 else:
-                    self._state.lose(item.count, now)
+                    self._state.lose(item, now)
+            self._state.cursor = self._follower.last
         self._state.see(self._follower.blind, now)
         self._state.expire(now)
         if self._told != self._state.revision:
@@ -96,8 +99,7 @@ class Agent:
 
     def _take(self, record: Record, now: float, uptime: float) -> None:
         header = record.header
-        wanted = self._reader.waiting or INTERESTING.search(header.text)
-        line = record_line(header) if wanted else None
+        line = record_line(header)
         events = self._reader.events(line, header.sequence) if line else []
         # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
         at = now if record.live else min(now, now - (uptime - header.usec / 1e6))

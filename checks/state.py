@@ -17,6 +17,7 @@ from checks.finding import Action, Finding, Severity
 from checks.kernel import clearing
 from checks.kernel.event import Event, to_finding
 from checks.kernel.fold import Fault, Fold
+from checks.kernel.kmsg import Lost
 from checks.report import Inventory, NodeReport
 
 AGENT_VERSION = "0.1.0"
@@ -81,11 +82,12 @@ class NodeState:
         for fault in ended:
             log.info("finding ended: %s", _name(fault.event))
 
-    def lose(self, count: int, at: float) -> None:
-        """Note that `count` records of the kernel log were lost."""
+    def lose(self, lost: Lost, at: float) -> None:
+        """Note that records of the kernel log were lost."""
         with self._lock:
+            self.cursor = lost.last
             known = self._blind_spots.get("log-lost")
-            total = count + (known.count if known else 0)
+            total = lost.count + (known.count if known else 0)
             self._blind_spots["log-lost"] = Finding(
                 check="log-lost",
                 subsystem="agent",
@@ -98,7 +100,7 @@ class NodeState:
                 summary=f"{total} kernel records were overwritten before the agent could read them.",
             )
             self.revision += 1
-        log.warning("kernel records were lost: %d", count)
+        log.warning("kernel records were lost: %d", lost.count)
 
     def see(self, blind: str | None, at: float) -> None:
         """Note why the kernel log cannot be read, None when it can."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from checks.finding import EVIDENCE_LIMIT
 from checks.kernel import nvrm
 from checks.kernel.event import Event
 from checks.kernel.fold import Fold
@@ -29,17 +28,12 @@ class Reader:
         self._join = Join()
         self._in_record = False
 
-    @property
-    def waiting(self) -> bool:
-        """Whether more lines of a broken text are awaited: then no line may be filtered out unread."""
-        return self._join.open
-
     def read(self, raw: bytes, number: int, now: float) -> tuple[Line, list[Event]] | None:
         """Return the line and its events, None when it has nothing to say; `number` counts lines from 1."""
         if self._in_record and raw[:1] == b" ":
             return None
         self._in_record = b";" in raw[:256] and raw[:1].isdigit()
-        if not self.waiting and INTERESTING.search(raw) is None:
+        if INTERESTING.search(raw) is None:
             return None
         line = read_line(raw, now)
         return (line, self.events(line, number)) if line else None
@@ -59,18 +53,7 @@ class Reader:
     def _parse(self, text: str, line: Line) -> Event | None:
         self.branch = nvrm.branch(text) or self.branch
         event = parse(text, self.branch)
-        if event is None:
-            return None
-        event = memory.before_boot(event, line.uptime)
-        return msgspec.structs.replace(event, text=printable(text[:EVIDENCE_LIMIT]))
-
-
-def printable(text: str) -> str:
-    """Return `text` so that it can be encoded and shown: bad bytes as `\\xNN`, no control characters."""
-    plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return (
-        "".join(each if each.isprintable() else " " for each in plain) if not plain.isprintable() else plain
-    )
+        return None if event is None else memory.before_boot(event, line.uptime)
 
 
 class Classifier:

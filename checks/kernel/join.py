@@ -21,16 +21,11 @@ class Join:
         self._parts: list[str] = []
         self._lines: list[int] = []
 
-    @property
-    def open(self) -> bool:
-        """Whether more lines of a text are awaited: then no line may be filtered out unread."""
-        return bool(self._parts)
-
     def feed(self, text: str, line: int, *, indented: bool) -> tuple[str, tuple[int, ...]] | None:
         """Return a whole text and the lines it came from, None while it is incomplete."""
         if _OPENING.match(text):
             self._parts, self._lines = [text], [line]
-        elif self.open and (indented or text.startswith("NVRM:")) and not _OWN_EVENT.match(text):
+        elif self._parts and (indented or text.startswith("NVRM:")) and not _OWN_EVENT.match(text):
             self._parts.append(text.removeprefix("NVRM:").strip())
             self._lines.append(line)
         else:

@@ -9,12 +9,12 @@ import os
 import select
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from checks.kernel.line import Header, read_header
+from checks.kernel.line import Header, read_header, read_sequence
 
 RECORD_LIMIT = 65_536
 """Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
@@ -38,25 +38,35 @@ class Record(msgspec.Struct, frozen=True):
     live: bool
 
 
+class Log(msgspec.Struct, frozen=True):
+    """Where the log is, how often a plain file is looked at, and a descriptor that wakes a waiting reader."""
+
+    path: Path
+    poll_seconds: float
+    wake: int
+
+
 class Lost(msgspec.Struct, frozen=True):
-    """So many records were overwritten before they were read (K6)."""
+    """So many records were overwritten before they were read (K6); `last` is the number of the last of them."""
 
     count: int
+    last: int
 
 
 class Follower:
     """Reads a kernel log from its beginning, or from behind the record `after`, and stays at its end.
 
-    `blind` says why nothing can be read, None while all is well. `wake` is a descriptor that becomes readable
-    when the reader has to stop waiting.
+    `wanted` says whether a raw record is worth giving to the caller; all are read and counted. `last` is the
+    number of the last one read, `blind` says why nothing can be read, None while all is well.
     """
 
-    def __init__(self, path: Path, after: int | None, poll_seconds: float, wake: int) -> None:
+    def __init__(self, log: "Log", wanted: Callable[[bytes], object], after: int | None) -> None:
         self.blind: str | None = None
         self.last = after
-        self._path = path
-        self._poll_seconds = poll_seconds
-        self._wake = wake
+        self._path = log.path
+        self._poll_seconds = log.poll_seconds
+        self._wake = log.wake
+        self._wanted = wanted
         self._source: _Device | _File | None = None
         self._live = False
 
@@ -68,16 +78,16 @@ class Follower:
             return []
         try:
             items = self._take(source)
-            if not items and source.replaced():
+            if items is None and source.replaced():
                 self.close()
-            elif not items:
+            elif items is None:
                 self._live = True
                 self._wait(source.waits_on(), min(timeout, source.patience))
         except OSError as error:
             self.close()
             self.blind = _reason(self._path, error)
             return []
-        return items
+        return items or []
 
     def restart(self) -> None:
         """Forget what was read: the log of another boot begins."""
@@ -103,19 +113,23 @@ class Follower:
         self.blind = None
         return self._source
 
-    def _take(self, source: "_Device | _File") -> list[Record | Lost]:
+    def _take(self, source: "_Device | _File") -> list[Record | Lost] | None:
+        """Return the wanted records of a batch, None at the end of the log."""
         items: list[Record | Lost] = []
+        taken = 0
         for raw in source.records():
-            header = read_header(raw)
-            if header is None or (self.last is not None and header.sequence <= self.last):
+            sequence = read_sequence(raw)
+            if sequence is None or (self.last is not None and sequence <= self.last):
                 continue
-            if self.last is not None and header.sequence > self.last + 1:
-                items.append(Lost(header.sequence - self.last - 1))
-            self.last = header.sequence
-            items.append(Record(header, self._live))
-            if len(items) >= BATCH_LIMIT:
+            if self.last is not None and sequence > self.last + 1:
+                items.append(Lost(sequence - self.last - 1, sequence - 1))
+            self.last = sequence
+            if self._wanted(raw) and (header := read_header(raw)) is not None:
+                items.append(Record(header, self._live))
+            taken += 1
+            if taken >= BATCH_LIMIT:
                 break
-        return items
+        return items if taken else None
 
     def _wait(self, descriptors: list[int], seconds: float) -> None:
         poll = select.poll()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.kernel.kmsg import BATCH_LIMIT, Follower, Lost, Record
+from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log, Lost, Record
 
 KMSG = Path("/dev/kmsg")
 
@@ -21,7 +21,7 @@ def wake() -> Iterator[tuple[int, int]]:
 
 
 def follow(path: Path, wake: tuple[int, int], after: int | None = None) -> Follower:
-    return Follower(path, after, poll_seconds=0.01, wake=wake[0])
+    return Follower(Log(path, 0.01, wake[0]), lambda _record: True, after)
 
 
 def append(path: Path, *records: str) -> None:
@@ -169,9 +169,18 @@ def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[
     follower.close()
 
 
+def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake: tuple[int, int]) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,1,1,-;a", "4,2,1,-;b", "4,3,1,-;a")
+    follower = Follower(Log(log, 0.01, wake[0]), lambda record: b";b" in record, None)
+    assert texts(follower.read(0)) == ["b"]
+    assert follower.last == 3
+    follower.close()
+
+
 def test_a_waiting_follower_can_be_woken(tmp_path: Path, wake: tuple[int, int]) -> None:
     os.write(wake[1], b"x")
-    follower = Follower(tmp_path / "absent", None, poll_seconds=60, wake=wake[0])
+    follower = Follower(Log(tmp_path / "absent", 60, wake[0]), lambda _record: True, None)
     started = time.monotonic()
     follower.read(60)
     assert time.monotonic() - started < 5

@@ -5,7 +5,7 @@ A task's name may be anything, so its pid is what stands after the last colon; n
 
 from checks.finding import Action, Severity
 from checks.kernel.event import Verdict
-from checks.kernel.pattern import fault, noise
+from checks.kernel.pattern import fault
 
 _REBOOT = (Severity.CRITICAL, Action.REBOOT)
 _WATCH = (Severity.WARNING, Action.NONE)
@@ -74,7 +74,6 @@ PATTERNS = (
         _WATCH,
         "the node ran out of memory and killed a process.",
     ),
-    noise(r"oom_reaper: |oom-kill:|Tasks in |Killed process |.{1,20} invoked oom-killer", "oom"),
     fault(
         r"(?:traps: )?.{1,64}?\[\d{1,10}\]:? (?:segfault at|general protection|trap ).{1,200}? in libnccl",
         "segfault",
@@ -82,5 +81,4 @@ PATTERNS = (
         _JOB,
         "a job crashed inside the NCCL library.",
     ),
-    noise(r"(?:traps: )?.{1,64}?\[\d{1,10}\]:? (?:segfault at|general protection|trap )", "segfault"),
 )
