@@ -1,0 +1,45 @@
+"""disk-free: file systems that a node needs have space left (table 1.3)."""
+
+import os
+
+from checks.check import Blind, Check, Look, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host.read import under
+from checks.policy import HostLimits
+
+
+def look(scene: Scene) -> Look:
+    """Ask each expected file system how much of it is free; two paths on one file system are one."""
+    seen: dict[int, Symptom | None] = {}
+    for path in scene.policy.expected.disks:
+        place = under(scene.root, path)
+        try:
+            device, space = place.stat().st_dev, os.statvfs(place)
+        except OSError:
+            continue
+        if space.f_blocks and device not in seen:
+            total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+            seen[device] = _judge(path, free, total, scene.policy.host)
+    if not seen:
+        return Blind(f"none of {', '.join(scene.policy.expected.disks)} can be read")
+    return Seen(symptoms=tuple(filter(None, seen.values())))
+
+
+def _judge(path: str, free: int, total: int, limits: HostLimits) -> Symptom | None:
+    percent = 100 * free / total
+    low = percent < limits.disk_free_percent or free < limits.disk_free_mb * 1e6
+    if not low and percent >= limits.disk_clear_percent:
+        return None
+    return Symptom(
+        code="disk-free",
+        subsystem="disk",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        device=path,
+        summary=f"The file system at {path} is nearly full.",
+        evidence=f"{free / 1e9:.1f} GB of {total / 1e9:.1f} GB free ({percent:.1f} %)",
+        only_holds=not low,
+    )
+
+
+CHECK = Check(name="disk-free", about="file systems that the node needs have space left", look=look)

@@ -1,0 +1,164 @@
+"""Policy: what the cluster's repository says about the checks of one pool of nodes.
+
+Written by people as `kind: NodeChecks` in Git, validated there with these structs, and read by the agent from
+a file that is mounted on the node. Field names are camelCase in files, as in Kubernetes. Every number has a
+default, and its docstring says whose: "ours", or the project that published it.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Number = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=604_800)]
+AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^/[^\x00\n]*$", max_length=4096)]
+DeviceName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=64)]
+PortName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(/[0-9]{1,3})?$", max_length=68)]
+PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+
+
+class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """What a whole node of the pool has; what is left out is not expected and not judged.
+
+    `gpu_device` and `gpu_board` are the GPUs' PCI device and subsystem ids (`10de:2330`). `ib_ports` are
+    `mlx5_0` (its port 1) or `mlx5_0/2`; without them the ports that were once up in this boot. `nics` are
+    Ethernet interfaces. `memory_gib` is the installed memory, `cpus` the number of online processors.
+    `mounts` must be mounted and answer; `writable` must not be read-only; `disks` must have space.
+    """
+
+    gpus: Count | None = None
+    gpu_device: PciId | None = None
+    gpu_board: PciId | None = None
+    nvlinks: Count | None = None
+    fabric: bool | None = None
+    pcie_generation: Count | None = None
+    pcie_width: Count | None = None
+    persistence: bool | None = None
+    ib_ports: tuple[PortName, ...] = ()
+    ib_rate_gbps: Number | None = None
+    nics: tuple[DeviceName, ...] = ()
+    nvme: Count | None = None
+    memory_gib: Number | None = None
+    cpus: Count | None = None
+    mounts: tuple[AbsolutePath, ...] = ()
+    writable: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet")
+    disks: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet", "/var/lib/containerd")
+
+
+class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A program that listens on a Unix socket for as long as it lives."""
+
+    name: DeviceName
+    socket: AbsolutePath
+
+
+SERVICES = (
+    Service(name="kubelet", socket="/var/lib/kubelet/pod-resources/kubelet.sock"),
+    Service(name="containerd", socket="/run/containerd/containerd.sock"),
+)
+"""Watched unless the policy names others; one whose directory is not there is not installed."""
+
+
+class GpuLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """Thresholds of table 1.1, per GPU.
+
+    Corrected ECC errors a second that warn (ours: 10 for 5 min) and that are critical (1,000; NVSentinel saw
+    17,700 stall the driver). Uncorrectable remaps that ask (DCGM 512), retired pages that ask (60; AzNHC 62,
+    DCGM 63). Polls of ten with a slowdown reason (gpud 0.6 a minute). Degrees below the slowdown temperature
+    that warn and that clear (ours). NVLink CRC errors a second (DCGM 100), replays or recoveries are counted,
+    bit error rate (healthagent 1e-6). PCIe replays a minute and lane by generation 1 to 6 (DCGM), and how
+    many times that is critical (ours). Memory in use without a process (ours, MiB).
+    """
+
+    ecc_corrected_per_second: Number = 10.0
+    ecc_corrected_critical_per_second: Number = 1000.0
+    ecc_corrected_seconds: Seconds = 300.0
+    remapped_rows: Count = 512
+    retired_pages: Count = 60
+    slowdown_polls: Annotated[int, msgspec.Meta(ge=1, le=10)] = 6
+    margin_celsius: Number = 2.0
+    margin_clear_celsius: Number = 5.0
+    nvlink_crc_per_second: Number = 100.0
+    nvlink_bit_error_rate: Number = 1e-6
+    pcie_replays_per_minute: tuple[Number, ...] = (0.15, 0.3, 0.48, 0.96, 1.92, 3.84)
+    pcie_replay_critical_factor: Number = 10.0
+    leftover_mib: Number = 500.0
+
+
+class NetworkLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """Thresholds of table 1.2.
+
+    An InfiniBand port that is down is critical after `ib_down_seconds` (gpud 4 min). `ib_flaps` link losses
+    in `ib_flap_seconds` (healthagent 3 in 3 h) are flapping; none counts in the first
+    `ib_flap_grace_seconds` of uptime (OCI 30 min). Symbol errors an hour (NVSentinel 120). An Ethernet link
+    may be down for `ethernet_down_seconds` (2 min, ours).
+    """
+
+    ib_down_seconds: Seconds = 240.0
+    ib_flaps: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    ib_flap_seconds: Seconds = 10_800.0
+    ib_flap_grace_seconds: Seconds = 1800.0
+    ib_symbol_errors_per_hour: Number = 120.0
+    ethernet_down_seconds: Seconds = 120.0
+
+
+class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """Thresholds of table 1.3.
+
+    Free space that warns (gpud 10 % or 500 MB) and that clears (15 %). A mount hangs when its stat takes
+    `mount_seconds` so many times in a row (gpud 5 s, 5 times). Memory below this part of the installed (NHC:
+    5 % missing). Corrected memory errors an hour and DIMM (ours 100). Clock offset (ours 1 s) and how long it
+    may be unsynchronised (10 min). A service that is down warns after 2 min, is critical after 10 min or with
+    more than 5 restarts in 30 min (ours). Processes and open files in percent of the kernel's limit, zombies
+    (gpud 80 %, 80 %, 1,000). A boot nobody of ours caused is told for an hour (ours).
+    """
+
+    disk_free_percent: Percent = 10.0
+    disk_free_mb: Number = 500.0
+    disk_clear_percent: Percent = 15.0
+    mount_seconds: Annotated[float, msgspec.Meta(gt=0, le=15)] = 5.0
+    mount_polls: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
+    memory_percent: Percent = 95.0
+    memory_corrected_per_hour: Number = 100.0
+    clock_offset_seconds: Number = 1.0
+    clock_seconds: Seconds = 600.0
+    service_down_seconds: Seconds = 120.0
+    service_critical_seconds: Seconds = 600.0
+    service_restarts: Count = 5
+    service_restart_seconds: Seconds = 1800.0
+    processes_percent: Percent = 80.0
+    files_percent: Percent = 80.0
+    zombies: Count = 1000
+    boot_seconds: Seconds = 3600.0
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """What a node of one pool is to be, when its checks speak up, and which of them are off, by name."""
+
+    expected: Expected = Expected()
+    gpu: GpuLimits = GpuLimits()
+    network: NetworkLimits = NetworkLimits()
+    host: HostLimits = HostLimits()
+    services: tuple[Service, ...] = SERVICES
+    disabled: tuple[str, ...] = ()
+
+
+class PolicyError(Exception):
+    """A policy cannot be used; the text names the key and what is wrong with it."""
+
+
+def decode(content: bytes, checks: frozenset[str]) -> Policy:
+    """Return the policy in a file's JSON; `checks` are the names there are. Raises PolicyError."""
+    try:
+        policy = msgspec.json.decode(content, type=Policy)
+    except msgspec.ValidationError as error:
+        text, _, key = str(error).partition(" - at `$.")
+        raise PolicyError(f"{key.rstrip('`') or 'document'}: {text}") from error
+    except msgspec.DecodeError as error:
+        raise PolicyError(f"is not JSON: {error}") from error
+    for name in policy.disabled:
+        if name not in checks:
+            raise PolicyError(f"disabled: {name}: no such check; there are {', '.join(sorted(checks))}")
+    return policy
