@@ -26,6 +26,12 @@ class Program:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError(f"{self.package} is not running")
+        return self._process.pid
+
     def start(self) -> None:
         if self.running:
             return

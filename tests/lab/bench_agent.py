@@ -1,0 +1,168 @@
+"""What the agent costs a node: memory, an idle core, a flood of kernel lines; beside what others publish.
+
+    python -m tests.lab.bench_agent [--idle-minutes 10] [--lines 800000] [--format table|json] [--out FILE]
+
+The agent runs as it does on a node: TLS to a bot, a state directory, 8 GPUs in /proc. The kernel log is a
+character device (a pseudo-terminal, which gives one record a read as /dev/kmsg does) or the lab's plain file.
+Nothing is written to this machine's own kernel log.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.lab import published_costs
+from tests.lab.bench_node import BenchNode, Device, Kernel, PlainFile
+from tests.lab.bench_process import Usage
+
+SETTLE_SECONDS = 8.0
+"""Time after the start until the agent has imported, looked and reported once."""
+
+QUIET = "systemd-journald[812]: Received request {n} to flush runtime journal"
+ODD = "NVRM: GPU{k} dumping register {n:08x} of unit {k}"
+DISTINCT = 29
+"""Different lines in the flood of 800,000 that NVSentinel #1120 tells of."""
+
+
+class Figure(NamedTuple):
+    """One measured number. `target` is the most it may be, None when it is only shown."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        return self.target is None or self.value <= self.target
+
+
+def main(argv: list[str]) -> int:
+    """Measure, print, and return 1 when a target was missed."""
+    arguments = _arguments(argv)
+    figures = []
+    for figure in measure(arguments.idle_minutes, arguments.lines):
+        print(f"bench: {figure.name}: {figure.value:.3g} {figure.unit}", file=sys.stderr, flush=True)
+        figures.append(figure)
+    document = {
+        "figures": [{**figure._asdict(), "met": figure.met} for figure in figures],
+        "published": [each._asdict() for each in published_costs.FIGURES],
+    }
+    if arguments.out:
+        arguments.out.write_text(json.dumps(document, indent=2) + "\n")
+    print(json.dumps(document, indent=2) if arguments.format == "json" else _table(figures))
+    return 0 if all(figure.met for figure in figures) else 1
+
+
+def measure(idle_minutes: float, lines: int) -> Iterator[Figure]:
+    """Yield every figure as it is known."""
+    yield from _idle(idle_minutes)
+    for name, kernel, text in (
+        ("ordinary lines, device", Device, _ordinary),
+        (f"{DISTINCT} Xid lines over and over, device", Device, _xids),
+        ("a driver's dump, device", Device, _dump),
+        (f"{DISTINCT} Xid lines over and over, file", PlainFile, _xids),
+    ):
+        texts = [text(number) for number in range(lines)]
+        yield from _flood(name, kernel, texts)
+    yield from _trickle(min(lines, 100_000))
+
+
+def _idle(minutes: float) -> Iterator[Figure]:
+    with _node(Device, report_interval_seconds=30) as node:
+        node.start()
+        time.sleep(SETTLE_SECONDS)
+        usage, began = Usage(node.pid), time.monotonic()
+        time.sleep(minutes * 60)
+        share = usage.cpu_seconds() / (time.monotonic() - began) * 100
+        yield Figure("idle CPU", share, "% of a core", 0.1, f"{minutes:g} min, a report every 30 s")
+        yield Figure("RSS, parent", usage.rss_mb(), "MB", 25, f"{usage.anonymous_mb():.1f} MB of it private")
+        children = usage.children()
+        for child in children:
+            yield Figure("RSS, NVML child", child.rss_mb(), "MB", 35)
+        whole = sum(each.rss_mb() for each in (usage, *children))
+        yield Figure("RSS, all processes", whole, "MB", 45, "shared pages counted each time: an upper bound")
+        yield Figure("report", node.bot.bytes_each(), "bytes", None, f"mean of {node.bot.reports}")
+
+
+def _flood(name: str, kernel: type[Kernel], texts: list[str]) -> Iterator[Figure]:
+    with _node(kernel, report_interval_seconds=1) as node:
+        node.start()
+        time.sleep(SETTLE_SECONDS / 2)
+        usage = Usage(node.pid)
+        told = node.kernel.write(texts)
+        node.wait_read(told)
+        seconds = usage.cpu_seconds()
+        counted, lost = node.bot.counted(), node.bot.lost()
+        events = sum("Xid" in text for text in texts)
+        yield Figure(f"CPU, {name}", seconds, "s", 1.5 * len(texts) / 800_000, f"{len(texts):,} lines")
+        yield Figure(f"lost untold, {name}", events - counted - lost, "lines", 0, f"{counted:,} counted")
+        yield Figure(f"peak RSS, {name}", usage.peak_mb(), "MB", 25)
+
+
+def _trickle(lines: int) -> Iterator[Figure]:
+    """A flood that comes no faster than it is read: what waking up costs."""
+    with _node(Device, report_interval_seconds=1) as node:
+        node.start()
+        time.sleep(SETTLE_SECONDS / 2)
+        usage, began, seconds = Usage(node.pid), time.monotonic(), 10.0
+        told = 0
+        for tenth in range(int(seconds * 100)):
+            part = lines * (tenth + 1) // int(seconds * 100) - lines * tenth // int(seconds * 100)
+            told = node.kernel.write([_ordinary(number) for number in range(part)])
+            time.sleep(max(0.0, began + (tenth + 1) / 100 - time.monotonic()))
+        node.wait_read(told)
+        note = f"{lines:,} ordinary lines over {seconds:g} s"
+        yield Figure("CPU, steady stream", usage.cpu_seconds() / lines * 1e6, "µs a line", None, note)
+
+
+def _node(kernel: type[Kernel], report_interval_seconds: float) -> BenchNode:
+    return BenchNode(Path(tempfile.mkdtemp(prefix="cw-bench-")), kernel, report_interval_seconds)
+
+
+def _ordinary(number: int) -> str:
+    return QUIET.format(n=number)
+
+
+def _dump(number: int) -> str:
+    return ODD.format(n=number, k=number % 8)
+
+
+def _xids(number: int) -> str:
+    bus = 16 + number % DISTINCT
+    return f"NVRM: Xid (PCI:0000:{bus:02x}:00): 31, pid=4711, name=job, Ch 0000001{bus % 8}, MMU Fault"
+
+
+def _table(figures: list[Figure]) -> str:
+    rows = [("measured here", "value", "target", "")]
+    for figure in figures:
+        target = "" if figure.target is None else f"<= {figure.target:g}"
+        missed = "" if figure.met else "MISSED "
+        rows.append((figure.name, f"{figure.value:.3g} {figure.unit}", target, missed + figure.note))
+    rows.append(("", "", "", ""))
+    rows.append(("published by others", "CPU", "memory", "source"))
+    rows += [(each.program, each.cpu, each.memory, each.source) for each in published_costs.FIGURES]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench_agent", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--idle-minutes", type=float, default=10.0)
+    parser.add_argument("--lines", type=int, default=800_000)
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--out", type=Path, help="write the JSON document here too")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

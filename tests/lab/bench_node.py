@@ -1,0 +1,189 @@
+"""A node to measure an agent on: its root directory, a bot with TLS that takes every report, the agent."""
+
+import http.server
+import json
+import os
+import shutil
+import ssl
+import termios
+import threading
+import time
+import tty
+import uuid
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from tests.lab.kube import certificates
+from tests.lab.noderoot import NodeRoot
+from tests.lab.program import Program
+
+READ_SECONDS = 300.0
+"""Longest time that a flood may take to be read on a busy machine."""
+
+
+class Kernel(Protocol):
+    """A kernel log that can be written."""
+
+    def __init__(self, path: Path) -> None: ...
+
+    def write(self, texts: list[str]) -> int:
+        """Log the texts, one record each; return the number of the last record."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class PlainFile:
+    """The lab's stand-in: a file that grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+        self._sequence = -1
+
+    def write(self, texts: list[str]) -> int:
+        self._file.write(_records(texts, self._sequence + 1))
+        self._file.flush()
+        self._sequence += len(texts)
+        return self._sequence
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Device:
+    """A real character device that gives one record a read: a pseudo-terminal without echo."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer, self._reader = os.openpty()
+        tty.setraw(self._reader)
+        attributes = termios.tcgetattr(self._reader)
+        attributes[3] |= termios.ICANON
+        attributes[6] = [b"\x00"] * len(attributes[6])
+        termios.tcsetattr(self._reader, termios.TCSANOW, attributes)
+        path.unlink(missing_ok=True)
+        path.symlink_to(os.ttyname(self._reader))
+        self._sequence = -1
+
+    def write(self, texts: list[str]) -> int:
+        rest = memoryview(_records(texts, self._sequence + 1))
+        while rest:
+            rest = rest[os.write(self._writer, rest[:2048]) :]
+        self._sequence += len(texts)
+        return self._sequence
+
+    def close(self) -> None:
+        os.close(self._writer)
+        os.close(self._reader)
+
+
+class Inbox:
+    """The bot: takes every report over TLS and keeps the newest."""
+
+    def __init__(self, folder: Path) -> None:
+        certificates.write(folder)
+        self.ca_file = folder / "ca.crt"
+        self.newest: dict[str, Any] = {}
+        self.reports = self._bytes = 0
+        inbox = self
+
+        class Request(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                inbox.take(body)
+                answer = json.dumps({"accepted": inbox.newest["sequence"]}).encode()
+                self.send_response(202)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "server.crt", folder / "server.key")
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Request)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"https://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def take(self, body: bytes) -> None:
+        self.newest = json.loads(body)
+        self.reports += 1
+        self._bytes += len(body)
+
+    def bytes_each(self) -> float:
+        return self._bytes / max(1, self.reports)
+
+    def counted(self) -> int:
+        return sum(each.get("count", 1) for each in self.newest["findings"] if each["check"] == "xid")
+
+    def lost(self) -> int:
+        return sum(each.get("count", 1) for each in self.newest["blind_spots"] if each["code"] == "log-lost")
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class BenchNode:
+    """One node in `folder`, with its kernel log of the given kind. Removes the folder at the end."""
+
+    def __init__(self, folder: Path, kernel: type[Kernel], report_interval_seconds: float) -> None:
+        self._folder = folder
+        self._root = NodeRoot(folder / "root", "gpu-01")
+        self._root.boot(str(uuid.uuid4()), gpus=8)
+        log = folder / "root/dev/kmsg"
+        log.write_bytes(b"")
+        self.kernel = kernel(log)
+        self.bot = Inbox(folder)
+        (folder / "token").write_text("bench-token\n")
+        (folder / "state").mkdir()
+        settings = {
+            "node": "gpu-01",
+            "bot_url": self.bot.url,
+            "ca_file": folder / "ca.crt",
+            "token_file": folder / "token",
+            "state_dir": folder / "state",
+            "root": folder / "root",
+            "report_interval_seconds": report_interval_seconds,
+        }
+        environment = {f"CLUSTERWRIGHT_AGENT__{key.upper()}": str(value) for key, value in settings.items()}
+        self._agent = Program("checks", environment, folder / "agent.log")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._agent.stop()
+        self.bot.stop()
+        self.kernel.close()
+        shutil.rmtree(self._folder)
+
+    @property
+    def pid(self) -> int:
+        return self._agent.pid
+
+    def start(self) -> None:
+        self._agent.start()
+
+    def wait_read(self, sequence: int) -> None:
+        """Return once the agent has read record `sequence` and reported since."""
+        deadline = time.monotonic() + READ_SECONDS
+        while self._cursor() < sequence:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the agent has read only up to record {self._cursor()} of {sequence}")
+            time.sleep(0.2)
+        reports = self.bot.reports
+        while self.bot.reports < reports + 2:
+            time.sleep(0.1)
+
+    def _cursor(self) -> int:
+        try:
+            return json.loads((self._folder / "state/agent-state.json").read_text())["cursor"] or -1
+        except (OSError, ValueError):
+            return -1
+
+
+def _records(texts: list[str], first: int) -> bytes:
+    usec = time.monotonic_ns() // 1000
+    return "".join(f"4,{first + place},{usec},-;{text}\n" for place, text in enumerate(texts)).encode()
