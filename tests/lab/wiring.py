@@ -34,7 +34,7 @@ class Pace:
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
     poll_seconds: float = 0.5
-    policy: Mapping[str, str] = field(
+    policy: Mapping[str, str | int] = field(
         default_factory=lambda: {
             "approvalLifetime": "60m",
             "drainTimeout": "2m",
