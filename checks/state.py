@@ -74,8 +74,9 @@ class NodeState:
         with self._lock:
             self.cursor = sequence
             for event in events:
-                ended += self._fold.drop(partial(_ends, event))
-                if not clearing.is_only_news(event):
+                if clearing.is_good_news(event):
+                    ended += self._fold.drop(partial(_ends, event))
+                if clearing.is_fault(event):
                     self._fold.add(event, at)
                     self.revision += 1
             self.revision += len(ended)

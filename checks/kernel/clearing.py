@@ -15,26 +15,38 @@ QUIET_SECONDS = 1800.0
 """Quiet after which a warning that asks for nothing is over (table 1.3, kernel)."""
 
 
+_NEWS = {("mlx5", "mlx5-link-up"), ("nic", "nic-link-up"), ("nfs", "nfs-ok"), ("xid", "162")}
+
+
+def is_good_news(event: Event) -> bool:
+    """Whether `event` says that faults may be over."""
+    return (event.subsystem, event.code) in _NEWS or _is_all_clear(event)
+
+
+def is_fault(event: Event) -> bool:
+    """Whether `event` is something to keep, not only news about something else."""
+    return event.event and not _is_all_clear(event)
+
+
 def ends(news: Event, event: Event) -> bool:
     """Whether `news` ends the fault that `event` is."""
-    match news.subsystem, news.code:
-        case "xid", "154" if news.rule == recovery.NONE.rule:
-            return event.subsystem == "xid" and news.gpu is not None and event.gpu == news.gpu
-        case "xid", "162":
+    if _is_all_clear(news):
+        return event.subsystem == "xid" and news.gpu is not None and event.gpu == news.gpu
+    match news.code:
+        case "162":
             return event.code == "163" and event.gpu == news.gpu
-        case "mlx5", "mlx5-link-up":
+        case "mlx5-link-up":
             return event.code == "mlx5-link-down" and event.device == news.device
-        case "nic", "nic-link-up":
+        case "nic-link-up":
             return event.code == "nic-link-down" and event.device == news.device
-        case "nfs", "nfs-ok":
+        case "nfs-ok":
             return event.code == "nfs-timeout" and event.device == news.device
         case _:
             return False
 
 
-def is_only_news(event: Event) -> bool:
-    """Whether `event` says that faults are over and is none itself."""
-    return not event.event or (event.code == "154" and event.rule == recovery.NONE.rule)
+def _is_all_clear(event: Event) -> bool:
+    return event.code == "154" and event.rule == recovery.NONE.rule
 
 
 def quiet_seconds(event: Event) -> float | None:

@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """Where the log is, how often a plain file is looked at, and a descriptor that wakes a waiting reader."""
+    """Where the log is, how often a plain file is looked at, a descriptor that wakes a waiting reader."""
 
     path: Path
     poll_seconds: float
@@ -47,7 +47,7 @@ class Log(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """So many records were overwritten before they were read (K6); `last` is the number of the last of them."""
+    """So many records were overwritten before they were read (K6); `last` is the number of the last one."""
 
     count: int
     last: int

@@ -18,16 +18,17 @@ CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
 
 INTERESTING = re.compile(
-    rb"Xid|off the bus|not supported by|installed in this|\(PCI ID|VRM: (?:loading|The|API)|RmI|rm_init|[zs]e GSP"
-    rb"|firmware image|_REQUIRED|0x0{0,6}62|robe routine|RxDet|RPC hist|crash dump|bug-report|memdesc"
-    rb"|GPU (?:at|Board)|vidia|v_get|v_peer|vme|AER|PCIe|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
-    rb"|EDAC|Hardware E|CMCI|BERT|INFO: task|LOCKUP|lockup|Kernel p|memory|libnccl|XT[234]-fs|XFS|md/|md: "
-    rb"|Disk f|: server |Linux v|peated|MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"
+    rb"Xid|bus\b|by (?:the|open)|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
+    rb"|_REQUIRED|x0{0,6}62|be routine|RxDet|RPC hist|h dump|bug-report|GPU (?:at|Board)|vidia|v_get|v_peer"
+    rb"|AER|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
+    rb"|EDAC|Hardware E|CMCI|BERT|y error|INFO: task|LOCKUP|kup - CPU|Kernel p|y cgroup|f memory|bnccl"
+    rb"|XT[234]-fs|XFS|vme|/raid|md: |Disk f|: server |Linux v"
+    rb"|peated|MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"
 )
 """Bytes without which no line is an event; the one cheap look that every line gets (section 7).
 
-The engine skips to the first characters of the alternatives, so these are rare ones where there is a choice.
-Every wording that a table knows, and every line of a broken text, has to contain one of them.
+One part per subsystem, then wrappers and escapes. The engine skips to the first bytes of the alternatives, so
+each begins with a rare byte of its wording (`vidia`, not `nvidia`): 1.2 us a record instead of 10.
 """
 
 _Reader = Callable[[str, int | None], Event | None]
