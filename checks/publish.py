@@ -77,6 +77,8 @@ def post(target: Target, report: NodeReport) -> Answer:
         connection.request("POST", path, encode(report), headers)
         response = connection.getresponse()
         return Answer(response.status, response.read(ANSWER_LIMIT).decode("utf-8", "replace").strip())
+    except ssl.SSLCertVerificationError as error:
+        return Answer(None, f"its certificate is not trusted ({error.verify_message}); check ca_file")
     except (OSError, ValueError, http.client.HTTPException) as error:
         return Answer(None, f"{type(error).__name__}: {error}")
     finally:
@@ -126,7 +128,7 @@ class Publisher:
         failures = 0
         while not self._stopping.is_set():
             if failures == 0:
-                self._changed.wait(self._jittered(self._interval))
+                self._changed.wait(self._jittered(max(0.0, self._interval - CHANGE_SECONDS)))
             self._changed.clear()
             if self._stopping.is_set():
                 return
