@@ -1,0 +1,187 @@
+"""What is known of the GPUs at one moment, as plain values: what the child answers and the checks judge.
+
+`None` always means that the board, the driver or the library does not tell: never a fault (rule T2).
+"""
+
+import msgspec
+
+
+class Open(msgspec.Struct, frozen=True, tag="open"):
+    """Ask the child to open the library and to list its GPUs."""
+
+
+class Read(msgspec.Struct, frozen=True, tag="read"):
+    """Ask for one GPU by its PCI address; with `board` also for what is slow to read and seldom changes."""
+
+    gpu: str
+    board: bool
+
+
+Request = Open | Read
+
+
+class Library(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
+    """The opened library: its versions, and the addresses of the GPUs it lists.
+
+    `unreadable` are the return codes of listed GPUs that did not even tell their address.
+    """
+
+    driver: str
+    nvml: str
+    gpus: tuple[str, ...]
+    unreadable: tuple[int, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The library could not be opened: which call said so, and its return code."""
+
+    call: str
+    code: int
+
+
+class Fabric(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU's place in the NVLink fabric: nvmlGpuFabricState_t, a return code, and the clique.
+
+    `multinode` tells whether the fabric has a cluster id, as those that span nodes have.
+    """
+
+    state: int
+    status: int
+    clique: int
+    multinode: bool
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is read every ten minutes. `inforom` and `power` are return codes, 0 when they could be read."""
+
+    uuid: str | None = None
+    serial: str | None = None
+    sram_exceeded: bool | None = None
+    inforom: int | None = None
+    power: int | None = None
+    persistence: bool | None = None
+    mig: bool | None = None
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
+    """One GPU at one moment. `failed` is the return code when it could not be read at all, 0 otherwise.
+
+    Counters are totals since the driver was loaded. `slowed_ns` is the time slowed by hardware for heat or
+    power, `slowed_sw_ns` by software for heat. `margin` is degrees Celsius below the temperature at which the
+    hardware slows down. Of `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one,
+    `link_crc` counts CRC errors, `link_replays` and `link_recoveries` what went well at the second try.
+    `reasons` is NVML's mask of why clocks are lowered, `denied` the calls that failed and should not.
+    """
+
+    gpu: str
+    failed: int = 0
+    ecc_corrected: int | None = None
+    ecc_uncorrected: int | None = None
+    retired_pages: int | None = None
+    retired_pending: bool | None = None
+    remapped_rows: int | None = None
+    remap_pending: bool | None = None
+    remap_failure: bool | None = None
+    recovery_action: int | None = None
+    pcie_replays: int | None = None
+    link_crc: int | None = None
+    link_replays: int | None = None
+    link_recoveries: int | None = None
+    link_ber: float | None = None
+    links: int | None = None
+    links_up: int | None = None
+    reasons: int | None = None
+    slowed_ns: int | None = None
+    slowed_sw_ns: int | None = None
+    margin: int | None = None
+    fabric: Fabric | None = None
+    board: Board | None = None
+    denied: tuple[tuple[str, int], ...] = ()
+
+
+Answer = Library | Refused | Sample
+
+
+class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU as the kernel shows it in sysfs. `device` and `board` are `vendor:id` of chip and board.
+
+    `driver` is what is bound to it, `alive` whether its configuration space answers. Link speed is in GT/s.
+    """
+
+    gpu: str
+    device: str
+    board: str
+    driver: str | None = None
+    alive: bool = True
+    width: int | None = None
+    speed: float | None = None
+
+
+class Gpus(msgspec.Struct, frozen=True, kw_only=True):
+    """All GPUs of a node as three witnesses see them: the PCI bus, the driver's files, NVML.
+
+    A witness that could not be asked is None. `switches` counts NVSwitch bridges. `samples` holds the newest
+    sample of each GPU, also of one that is not asked any more. `library` is None until the library was opened
+    and again while it cannot be: `refused` says why. `misses` counts deadlines that NVML has missed since it
+    last answered every call of a round, `missed` says where. `rounds` counts how often NVML was asked.
+    """
+
+    pci: tuple[PciGpu, ...] | None = None
+    switches: int = 0
+    driver: tuple[str, ...] | None = None
+    library: Library | None = None
+    refused: Refused | None = None
+    samples: tuple[Sample, ...] = ()
+    left_alone: tuple[str, ...] = ()
+    misses: int = 0
+    missed: str = ""
+    rounds: int = 0
+    last_board_at: float | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether NVML has ever told of a GPU."""
+        return bool(self.samples)
+
+
+SUCCESS = 0
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
+LIBRARY_NOT_FOUND = 12
+CORRUPTED_INFOROM = 14
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+MISMATCH = 18
+UNKNOWN = 999
+"""Return codes that are judged (nvml.h, nvmlReturn_t)."""
+
+SKIPPED = frozenset({2, 3, 13, 21, 22, 25, 26})
+"""Return codes that say "not on this board, driver or library": invalid argument (a field unknown to an older
+driver), not supported, no such function, no data, no ECC, another struct version, deprecated."""
+
+ABSENT = frozenset({6, 15, 28, 999})
+"""Return codes of a GPU that NVML cannot find: not found, lost, GPU not found, unknown."""
+
+CODE_NAMES = {
+    2: "invalid argument",
+    4: "no permission",
+    6: "not found",
+    9: "driver not loaded",
+    10: "timeout",
+    12: "library not found",
+    14: "corrupted InfoROM",
+    15: "GPU is lost",
+    16: "reset required",
+    17: "blocked by the operating system",
+    18: "library and driver differ",
+    28: "GPU not found",
+    999: "unknown error",
+}
+"""What a person reads instead of a return code."""
+
+
+def describe(code: int) -> str:
+    """Return a return code in words and as a number."""
+    return f"{CODE_NAMES.get(code, 'error')} ({code})"
