@@ -117,7 +117,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one person decided in attempt `attempt`. `expires_at` is when an approval lapses."""
+    """What one person decided in attempt `attempt`, about which evidence.
+
+    `expires_at` is when an approval lapses.
+    """
 
     attempt: int
     approves: bool
@@ -125,6 +128,7 @@ class Decision:
     at: datetime
     expires_at: datetime
     via: str
+    evidence_digest: str
     reason: str = ""
 
 

@@ -20,11 +20,13 @@ from bot.approval import (
     decide_again,
     decide_rejection,
     decide_reopening,
+    identify,
 )
 from bot.incident import Decision, Ending, Event, State, Why
 from bot.lifecycle.cluster import ClusterSync
 from bot.lifecycle.desk import Case, Desk
 from bot.lifecycle.threads import Chat, ChatRefusedError, ChatUnavailableError, ChatUnknownError
+from bot.message import answer
 from bot.message.root import APPROVE, REJECT, RESOLVE
 
 log = structlog.get_logger("bot.lifecycle")
@@ -52,7 +54,6 @@ class Decisions:
         self._chat = chat
         self._cluster = cluster
         self._interval = report_interval
-        self._waiting: dict[str, Click] = {}
 
     async def press(self, pressed: Pressed) -> Denied | None:
         """Judge a click; returns why it decided nothing, None when it counts."""
@@ -72,19 +73,40 @@ class Decisions:
         return denied
 
     async def still_right(self, case: Case) -> bool:
-        """Judge again a decision that could not be recorded; drops it when it would be denied now."""
-        incident, click = case.incident, self._waiting.get(case.incident.id)
+        """Judge a decision once more right before it is recorded; drops it when it would be denied now."""
+        incident, click = case.incident, case.click
         made = incident.decision
-        if click is None or made is None or not made.approves:
+        if click is None or made is None:
             return True
-        world = await self._cluster.world(incident, self._interval)
-        verdict = decide_again(click, incident, self._desk.config, world)
+        verdict: Denied | None
+        if made.approves:
+            world = await self._cluster.world(incident, self._interval)
+            verdict = decide_again(click, incident, self._desk.config, world)
+        else:
+            person = identify(click, self._desk.config)
+            verdict = person if isinstance(person, Denied) else None
         if verdict is None or verdict.why is Denial.WORLD_UNREADABLE:
             return verdict is None
         if case.incident.state is State.DECIDING:
             log.info("decision_dropped", incident=incident.id, reason=verdict.why.value)
+            self._desk.metrics.denied.labels(verdict.why.value).inc()
             self._desk.follow(case, Event.DECISION_DROPPED, decision=None)
+            case.looked_at = None
+            await self._tell(click, verdict)
         return False
+
+    async def overtaken(self, case: Case) -> None:
+        """Tell whose decision waited that another one stands in Git."""
+        click, made = case.click, case.incident.decision
+        case.click = None
+        if click is not None and made is not None and made.person.slack != click.user:
+            await self._tell(click, Denied(Denial.ALREADY_DECIDED, made.person.name, made.at))
+
+    async def _tell(self, click: Click, denied: Denied) -> None:
+        try:
+            await self._chat.whisper(self._chat.channel, click.user, answer.denied(denied))
+        except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
+            log.warning("answer_not_delivered", user=click.user, reason=str(error))
 
     async def _judge(self, action: str, click: Click, case: Case) -> Denied | None:
         if action == APPROVE:
@@ -117,10 +139,10 @@ class Decisions:
             at=self._desk.now(),
             expires_at=granted.expires_at,
             via=VIA,
+            evidence_digest=case.incident.evidence_digest,
             reason=click.reason,
         )
-        case.tries = 0
-        self._waiting[case.incident.id] = click
+        case.click = click
         self._desk.follow(case, Event.DECIDED, decision=made)
         log.info("decision_made", incident=case.incident.id, approves=approves, person=granted.person.email)
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from bot.approval import Click
 from bot.incident import Cause, Event, Incident, State, follow
 from bot.lifecycle.metrics import Metrics
 from bot.message.root import Standing
@@ -44,15 +45,15 @@ class Case:
     """One open incident, on the desk `since` a moment.
 
     `looked_at` is when Kubernetes was last asked whom a repair would disturb. `trouble` names, by
-    dependency, what keeps the incident from going on. `tries` counts failed attempts to record its decision.
-    `lock` serialises what people decide about it.
+    dependency, what keeps the incident from going on. `click` is the one whose decision waits to be
+    recorded. `lock` serialises what people decide about it.
     """
 
     incident: Incident
     since: datetime
     shown: Shown = field(default_factory=Shown)
     looked_at: datetime | None = None
-    tries: int = 0
+    click: Click | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -1,14 +1,13 @@
 """Git and the desk kept in line: stories are read and folded in, wanted events are written.
 
 A decision counts when it has been read back, never when it was sent. What cannot be recorded now stays
-wanted, is shown as not recorded, and is judged again before each further try.
+wanted, is shown as not recorded; it is judged again, by what Git says then, before each try.
 """
-
-from collections.abc import Awaitable, Callable
 
 import structlog
 
 from bot.incident import Ending, Event, State, Why
+from bot.lifecycle.decide import Decisions
 from bot.lifecycle.desk import Case, Desk
 from bot.records.event import CLOSED, OPENED, wanted
 from bot.records.ledger import Ledger, Pages
@@ -23,12 +22,12 @@ NOT_RECORDED = "Git cannot be written just now, so this is not recorded yet; it 
 
 
 class GitSync:
-    """Keeps desk and incident branch in line. `still_right` judges a waiting decision again."""
+    """Keeps desk and incident branch in line. `people` judges decisions again and tells their makers."""
 
-    def __init__(self, desk: Desk, ledger: Ledger, still_right: Callable[[Case], Awaitable[bool]]) -> None:
+    def __init__(self, desk: Desk, ledger: Ledger, people: Decisions) -> None:
         self._desk = desk
         self._ledger = ledger
-        self._still_right = still_right
+        self._people = people
         self.retry_after = 0.0
 
     async def read(self) -> bool:
@@ -51,7 +50,9 @@ class GitSync:
         """
         recorded = False
         for case in sorted(self._desk.cases.values(), key=_urgency):
-            if case.incident.state is State.DECIDING and case.tries and not await self._still_right(case):
+            if case.incident.state is State.DECIDING and OPENED in case.incident.recorded:
+                if not await self._decide(case):
+                    return False
                 continue
             event = wanted(case.incident, _posted(case))
             if event is None:
@@ -59,9 +60,21 @@ class GitSync:
             if not await self._record(case, event):
                 return False
             recorded = True
-            if case.incident.state is State.DECIDING:
-                await self.read()
         return await self.read() if recorded else True
+
+    async def _decide(self, case: Case) -> bool:
+        """Record a decision that is still right by what Git and the world say now, and read it back."""
+        if not await self.read():
+            self._failed(case, recorder.RecordUnavailableError(self._desk.trouble["git-read"]))
+            return False
+        if case.incident.state is State.DECIDING and await self._people.still_right(case):
+            event = wanted(case.incident, None)
+            if event is not None and not await self._record(case, event):
+                return False
+            await self.read()
+        if case.incident.state is not State.DECIDING:
+            await self._people.overtaken(case)
+        return True
 
     async def _record(self, case: Case, event: recorder.Event) -> bool:
         try:
@@ -86,7 +99,6 @@ class GitSync:
         waiting = [each for each in self._desk.cases.values() if wanted(each.incident, None) is not None]
         for each in {id(each): each for each in (*waiting, case)}.values():
             each.trouble["git"] = NOT_RECORDED
-            each.tries += each.incident.state is State.DECIDING
         self._desk.bell.ring()
 
     async def _start_from_mirror(self) -> None:
@@ -125,8 +137,6 @@ class GitSync:
             case.shown.channel, case.shown.ts = told.thread.channel, told.thread.ts
 
     def _settle(self, case: Case) -> None:
-        if case.incident.state is not State.DECIDING:
-            case.tries = 0
         if case.trouble.get("git") and wanted(case.incident, None) is None:
             case.trouble.pop("git")
             self._desk.bell.ring()

@@ -59,7 +59,7 @@ class Lifecycle:
         self._times = times
         self._cluster = ClusterSync(desk, book, outside.observer, patience.offer_lifetime)
         self.decisions = Decisions(desk, outside.chat, self._cluster, patience.report_interval)
-        self._git = GitSync(desk, outside.ledger, self.decisions.still_right)
+        self._git = GitSync(desk, outside.ledger, self.decisions)
         self._threads = Threads(desk, outside.chat, times.edit_after)
         self._git_news = Bell()
 

@@ -123,13 +123,16 @@ def _changed(desk: Desk, case: Case, fault: Fault, boot_id: str) -> None:
         "boot_id": boot_id,
         "clear_since": None,
     }
-    if evidence_digest(boot_id, fault.findings) == incident.evidence_digest:
+    evidence, made = evidence_digest(boot_id, fault.findings), incident.decision
+    if evidence == incident.evidence_digest:
         if incident.clear_since is not None or _looks(incident) != _looks(fault):
             desk.update(case, **changes)
         return
     if incident.state is State.DECIDING:
         changes["decision"] = None
-    if is_worse(incident.findings, fault.findings):
+    # What people have decided about already is not news, even if we began again from the first findings.
+    decided = made is not None and made.evidence_digest == evidence
+    if not decided and is_worse(incident.findings, fault.findings):
         again = {"worsened": True, "offer_from": desk.now(), "offer": None}
         desk.follow(case, Event.FINDINGS_WORSENED, **changes, **again)
     else:

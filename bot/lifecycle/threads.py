@@ -87,6 +87,10 @@ class Chat(Protocol):
         """Return our messages in a thread, the root included."""
         ...
 
+    async def whisper(self, channel: str, user: str, message: Message) -> None:
+        """Say something that only one person sees."""
+        ...
+
     async def account(self, user: str) -> Account | None:
         """Return who a Slack user is, None when there is no such user."""
         ...

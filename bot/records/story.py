@@ -147,6 +147,7 @@ def _approved(told: Story, record: RepairRecord) -> dict[str, Any]:
             at=first.approved_at,
             expires_at=first.expires_at,
             via=first.via,
+            evidence_digest=first.evidence.evidence_digest,
         )
     return changes
 
@@ -159,6 +160,7 @@ def _declined(incident: Incident, record: Rejected) -> Decision:
         at=record.rejected_at,
         expires_at=record.rejected_at,
         via=record.via,
+        evidence_digest=record.evidence.evidence_digest,
         reason=record.reason,
     )
 

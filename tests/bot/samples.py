@@ -85,6 +85,7 @@ def decision(**fields: Any) -> Decision:
     base: dict[str, Any] = {
         "attempt": 1, "approves": True, "person": PERSON, "at": at,
         "expires_at": at + timedelta(minutes=60), "via": "slack",
+        "evidence_digest": incident().evidence_digest,
     }  # fmt: skip
     return Decision(**{**base, **fields})
 

@@ -283,13 +283,13 @@ class Stage:
         finally:
             away.rename(self.bare)
 
-    def write_record(self, path: str, content: Mapping[str, Any], subject: str) -> None:
+    def write_record(
+        self, path: str, content: Mapping[str, Any], subject: str, branch: str = "incidents"
+    ) -> None:
         """Commit a file as somebody else: the reconciler, or a person by pull request."""
         work = self.workdir / "work"
         run = ["git", "-c", "user.name=Example", "-c", "user.email=example@example.com"]
-        subprocess.run(
-            [*run, "clone", "-q", "-b", "incidents", str(self.bare), str(work)], check=True, timeout=20
-        )
+        subprocess.run([*run, "clone", "-q", "-b", branch, str(self.bare), str(work)], check=True, timeout=20)
         file = work / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(dict(content), sort_keys=False))

@@ -22,6 +22,7 @@ from tests.bot.stage import (
     STRANGER,
     Stage,
     buttons,
+    configuration,
     gpu_lost,
     reboot_required,
     shown,
@@ -319,6 +320,19 @@ def test_the_reconciler_alone_is_given_the_newest_report(stage: Stage) -> None:
     assert stage.http.get("/v1/nodes/gpu-124/report", headers=agents).status_code == 403
 
 
+def test_an_approver_who_was_just_taken_off_the_list_cannot_decide_any_more(set_stage: MakeStage) -> None:
+    stage = set_stage(GIT__POLL_SECONDS=3600)
+    root = settled(stage, "gpu-146")
+    access = yaml.safe_load(configuration()["access.yaml"])
+    access["spec"]["approvers"].pop(0)
+    stage.write_record("access.yaml", access, "Take somebody off the list", branch="main")
+    stage.click(root, "approve", APPROVER)
+    stage.told(APPROVER, "are not an approver")
+    assert "repair-1.yaml" not in stage.files("gpu-146")
+    stage.click(stage.offered("gpu-146"), "approve", SECOND)
+    stage.record("gpu-146", "repair-1.yaml")
+
+
 # ---- awkward moments
 
 
@@ -411,8 +425,8 @@ def test_an_approval_that_waits_for_git_is_dropped_when_the_world_has_changed_me
         stage.click(root, "approve", APPROVER)
         stage.root("gpu-138", "Git cannot be written just now")
         run_job(stage.kube, "gpu-138", "late-138", gpus=8)
-        stage.root("gpu-138", "late-138-0")
-    time.sleep(1)
+    stage.told(APPROVER, "Other pods run")
+    stage.root("gpu-138", "late-138-0")
     assert "repair-1.yaml" not in stage.files("gpu-138")
     stage.click(stage.offered("gpu-138"), "approve", APPROVER)
     stage.record("gpu-138", "repair-1.yaml")

@@ -13,6 +13,7 @@ from bot.lifecycle.reports import ReportBook, Verdict
 from checks.finding import Action, Finding, Severity
 from checks.report import Inventory, NodeReport
 from reconciler.observed import Node
+from reconciler.repair.record import evidence_digest
 from tests.bot.samples import BOOT, NEW_BOOT, NOW, config, decision, finding, offer, pod
 
 PATIENCE = Patience(
@@ -110,6 +111,17 @@ def test_worse_findings_ask_again_and_the_offer_starts_anew(scene: Scene) -> Non
     scene.hear(finding(), finding(code="79", action=Action.FAILOVER))
     assert (scene.incident.state, scene.incident.worsened) == (State.OPEN, True)
     assert (scene.incident.offer, scene.incident.offer_from) == (None, scene.now)
+
+
+def test_after_a_restart_a_refusal_of_all_these_findings_is_not_asked_about_again(scene: Scene) -> None:
+    both = (finding(), finding(code="79", action=Action.FAILOVER))
+    scene.hear(finding())
+    about = evidence_digest(BOOT, both)
+    scene.put(state=State.DECLINED, decision=decision(approves=False, evidence_digest=about))
+    scene.hear(*both)
+    assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 2)
+    scene.hear(*both, finding(code="48", action=Action.RESET_GPU))
+    assert scene.incident.state is State.OPEN
 
 
 def test_fewer_findings_are_shown_and_leave_a_refusal_as_it_is(scene: Scene) -> None:
