@@ -1,6 +1,6 @@
 """The agent: follow the kernel log, keep what it says, have it reported. The node's only program of ours.
 
-One thread reads and judges, one reports; what they share is the state.
+One thread reads the kernel log, one makes the rounds of the checks, one reports; they share the state.
 """
 
 import logging
@@ -12,15 +12,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+from checks import catalogue
 from checks.gpu.presence import read_inventory
 from checks.kernel.classify import Reader
-from checks.kernel.kmsg import Follower, Log, Record
+from checks.kernel.event import Event
+from checks.kernel.kmsg import Follower, Log, Lost, Record
 from checks.kernel.line import record_line
-from checks.kernel.parse import INTERESTING
-from checks.publish import Publisher, Target
-from checks.report import NodeReport
+from checks.kernel.sift import KERNEL
+from checks.mounted import MountedPolicy
+from checks.publish import Answer, Publisher, Target
+from checks.report import Accepted, NodeReport
+from checks.rounds import Rounds
 from checks.settings import Settings
 from checks.state import NodeState
+from checks.watch import Moment
 
 TICK_SECONDS = 10.0
 """How often the agent looks for another boot and for what quiet has ended, while the log is silent."""
@@ -49,24 +56,36 @@ class Agent:
         self._reader = Reader(self._state.branch)
         self._follower = Follower(
             Log(settings.kernel_log_path, settings.poll_seconds, self._wake),
-            INTERESTING.search,
+            KERNEL,
             self._state.cursor,
+        )
+        self._policy = MountedPolicy(settings.policy_dir, catalogue.NAMES)
+        self._rounds = Rounds(
+            settings.root,
+            (catalogue.CHECKS, catalogue.doors()),
+            self._state,
+            lambda: self._policy.current,
+            lambda: Moment(wall(), monotonic()),
         )
         self._publisher = Publisher(
             Target(settings.bot_url, settings.token_file, settings.ca_file, settings.timeout_seconds),
             self._compose,
-            lambda report: self._state.skip_to(int(report.sent_at)),
+            self._hear,
             settings.report_interval_seconds,
             chance,
         )
+        self._state.tell = self._publisher.change
         self._told = self._state.revision
 
     def run(self) -> None:
         """Follow the log and report until stopped."""
         log.info("agent of node %s started, boot %s", self._settings.node, self._state.boot_id)
+        self._policy.refresh(self._state.pool)
         self._publisher.start()
+        self._rounds.start()
         while not self._stopping.is_set():
             self.step()
+        self._rounds.stop()
         self._state.save()
         self._publisher.stop(STOP_SECONDS)
         self._follower.close()
@@ -80,13 +99,11 @@ class Agent:
         if boot_id != self._state.boot_id:
             self._restart(boot_id)
         else:
-            for item in items:
-                if isinstance(item, Record):
-                    self._take(item, now, uptime)
-                else:
-                    self._state.lose(item, now)
-            self._state.cursor = self._follower.last
+            self._take(items, now, uptime)
         self._state.see(self._follower.blind, now)
+        self._policy.refresh(self._state.pool)
+        self._state.see_policy(self._policy.trouble, now)
+        self._rounds.supervise()
         self._state.expire(now)
         if self._told != self._state.revision:
             self._told = self._state.revision
@@ -97,20 +114,38 @@ class Agent:
         self._stopping.set()
         os.write(self._waker, b"x")
 
-    def _take(self, record: Record, now: float, uptime: float) -> None:
-        header = record.header
-        line = record_line(header)
-        events = self._reader.events(line, header.sequence) if line else []
-        # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
-        at = now if record.live else min(now, now - (uptime - header.usec / 1e6))
-        self._state.take(header.sequence, events, at)
+    def _take(self, items: list[Record | Lost], now: float, uptime: float) -> None:
+        events: list[tuple[Event, float]] = []
+        for item in items:
+            if isinstance(item, Lost):
+                self._state.lose(item, now)
+                continue
+            # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
+            at = now if item.live else min(now, now - (uptime - item.header.usec / 1e6))
+            events += [(event, at) for event in self._read(item)]
+        self._state.take(events, self._follower.last)
         self._state.branch = self._reader.branch
+
+    def _read(self, record: Record) -> list[Event]:
+        line = record_line(record.header)
+        events = self._reader.events(line, record.header.sequence) if line else []
+        return [event.times(record.count) for event in events] if record.count > 1 else events
 
     def _restart(self, boot_id: str) -> None:
         log.info("another boot began: %s", boot_id)
         self._state.restart(boot_id)
         self._reader = Reader()
         self._follower.restart()
+        self._rounds.restart()
+
+    def _hear(self, report: NodeReport, answer: Answer) -> None:
+        if answer.overtaken:
+            self._state.skip_to(int(report.sent_at))
+        elif answer.accepted:
+            try:
+                self._state.hear(msgspec.json.decode(answer.text, type=Accepted))
+            except msgspec.DecodeError:
+                log.warning("the bot's answer is not understood: %s", answer.text[:200])
 
     def _compose(self) -> NodeReport:
         inventory = read_inventory(self._settings.root)

@@ -53,6 +53,11 @@ class Answer(msgspec.Struct, frozen=True):
         return self.status == http.client.ACCEPTED
 
     @property
+    def overtaken(self) -> bool:
+        """Whether the bot holds a newer report of this boot."""
+        return self.status == http.client.CONFLICT
+
+    @property
     def advice(self) -> str:
         """Return what a person can do about it."""
         return _ADVICE.get(self.status, "the bot answered in an unexpected way; look at its log")
@@ -86,7 +91,7 @@ def post(target: Target, report: NodeReport) -> Answer:
 
 
 class Publisher:
-    """The reporting thread. `compose` returns the newest report, `outrun` numbers on above a report.
+    """The reporting thread. `compose` returns the newest report, `hear` is told what became of it.
 
     `interval_seconds` is the time between reports without a change.
     """
@@ -95,13 +100,13 @@ class Publisher:
         self,
         target: Target,
         compose: Callable[[], NodeReport],
-        outrun: Callable[[NodeReport], None],
+        hear: Callable[[NodeReport, Answer], None],
         interval_seconds: float,
         chance: random.Random,
     ) -> None:
         self._target = target
         self._compose = compose
-        self._outrun = outrun
+        self._hear = hear
         self._interval = interval_seconds
         self._chance = chance
         self._changed = threading.Event()
@@ -139,8 +144,7 @@ class Publisher:
     def _report(self) -> bool:
         report = self._compose()
         answer = post(self._target, report)
-        if answer.status == http.client.CONFLICT:
-            self._outrun(report)
+        self._hear(report, answer)
         self._tell(answer)
         return answer.accepted
 

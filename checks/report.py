@@ -67,3 +67,16 @@ class HeldReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 def node_report_path(node: str) -> str:
     """Where the reconciler asks the bot for the newest report of `node`."""
     return f"/v1/nodes/{node}/report"
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bot's answer to a report that it took.
+
+    `pool` is the pool that the node belongs to by the cluster's configuration, empty for none. `reset_boots`
+    are the boots of this node that a repair of ours ended. None means that the bot does not know now. A newer
+    bot may say more.
+    """
+
+    accepted: int
+    pool: str | None = None
+    reset_boots: tuple[str, ...] | None = None

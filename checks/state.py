@@ -7,18 +7,22 @@ twice. Another boot id means another boot: everything starts anew.
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from checks.finding import Action, Finding, Severity
+from checks import blind
+from checks.check import Check, Look, Past
+from checks.finding import Finding
+from checks.host.boot import Boot
 from checks.kernel import clearing
 from checks.kernel.event import Event, to_finding
 from checks.kernel.fold import Fault, Fold
 from checks.kernel.kmsg import Lost
-from checks.report import Inventory, NodeReport
+from checks.report import Accepted, Inventory, NodeReport
+from checks.watch import Memory, Moment, Watch
 
 AGENT_VERSION = "0.1.0"
 """Version that a report carries; that of the package."""
@@ -33,9 +37,15 @@ log = logging.getLogger("checks.state")
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file. `cursor` is the sequence of the last kernel record taken in, None before the first."""
+    """The file. `cursor` is the sequence of the last kernel record taken in, None before the first.
+
+    `pool` outlives a boot. `previous` is the boot before this one, empty when it is not known.
+    """
 
     boot_id: str
+    previous: str = ""
+    pool: str = ""
+    checks: dict[str, Memory] = {}
     cursor: int | None = None
     sequence: int = 0
     branch: int | None = None
@@ -46,7 +56,8 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class NodeState:
     """The findings of one node. Safe to use from the reading and the reporting thread.
 
-    Times are Unix seconds. `revision` grows with every change that a report would show.
+    Times are Unix seconds. `revision` grows with every change that a report would show, and `tell` is called
+    when a check has made one.
     """
 
     def __init__(self, directory: Path, boot_id: str) -> None:
@@ -54,26 +65,24 @@ class NodeState:
         self._lock = threading.Lock()
         self._save_failed = False
         self._fold = Fold()
+        self._reset_boots: tuple[str, ...] | None = None
+        self.tell: Callable[[], None] = lambda: None
         self.cursor: int | None = None
         self.sequence = self.revision = 0
-        saved = self._load()
-        self._begin(saved if saved is not None and saved.boot_id == boot_id else _fresh(boot_id))
+        self._begin(_for_boot(self._load(), boot_id))
 
     def restart(self, boot_id: str) -> None:
         """Forget everything: another boot has begun."""
         with self._lock:
-            self._begin(_fresh(boot_id))
+            self._begin(_for_boot(self._saved(), boot_id))
             self.revision += 1
 
-    def take(self, sequence: int, events: Sequence[Event], at: float) -> None:
-        """Take in the kernel record number `sequence`, logged at `at`, with the events in it, in one step."""
-        if not events:
-            self.cursor = sequence
-            return
+    def take(self, events: Sequence[tuple[Event, float]], cursor: int | None) -> None:
+        """Take in what was read of the kernel log up to record `cursor`, in one step: events with their times."""
         ended: list[Fault] = []
         with self._lock:
-            self.cursor = sequence
-            for event in events:
+            self.cursor = cursor
+            for event, at in events:
                 if clearing.is_good_news(event):
                     ended += self._fold.drop(partial(_ends, event))
                 if clearing.is_fault(event):
@@ -86,38 +95,61 @@ class NodeState:
     def lose(self, lost: Lost, at: float) -> None:
         """Note that records of the kernel log were lost."""
         with self._lock:
-            self.cursor = lost.last
             known = self._blind_spots.get("log-lost")
             total = lost.count + (known.count if known else 0)
-            self._blind_spots["log-lost"] = Finding(
-                check="log-lost",
-                subsystem="agent",
-                code="log-lost",
-                severity=Severity.WARNING,
-                action=Action.NONE,
-                count=total,
-                first_seen=known.first_seen if known else at,
-                last_seen=at,
-                summary=f"{total} kernel records were overwritten before the agent could read them.",
-            )
+            first = known.first_seen if known else at
+            self._blind_spots["log-lost"] = blind.log_lost(total, first, at)
             self.revision += 1
         log.warning("kernel records were lost: %d", lost.count)
 
-    def see(self, blind: str | None, at: float) -> None:
+    def see(self, reason: str | None, at: float) -> None:
         """Note why the kernel log cannot be read, None when it can."""
-        with self._lock:
-            known = self._blind_spots.get("log-blind")
-            if (known.evidence if known else None) == blind:
-                return
-            if blind is None:
-                del self._blind_spots["log-blind"]
-            else:
-                self._blind_spots["log-blind"] = _log_blind(blind, known.first_seen if known else at, at)
-            self.revision += 1
-        if blind is None:
+        if not self._spot("log-blind", reason, blind.log_blind, at):
+            return
+        if reason is None:
             log.info("kernel log is read again")
         else:
-            log.warning("kernel log cannot be read: %s", blind)
+            log.warning("kernel log cannot be read: %s", reason)
+
+    def see_policy(self, trouble: str, at: float) -> None:
+        """Note why the mounted policy cannot be used, empty when it can."""
+        self._spot("policy-invalid", trouble or None, blind.policy_invalid, at)
+
+    def hear(self, answer: Accepted) -> None:
+        """Take in what the bot said when it took a report."""
+        with self._lock:
+            self.pool = self.pool if answer.pool is None else answer.pool
+            if answer.reset_boots is not None:
+                self._reset_boots = answer.reset_boots
+
+    def past(self, check: str) -> Past:
+        """Return what earlier looks of the check have read."""
+        with self._lock:
+            return self._watch.past(check)
+
+    def facts(self) -> Mapping[type, object]:
+        """Return what is known of this boot, for the checks."""
+        ours = None if self._reset_boots is None else self.previous in self._reset_boots
+        return {Boot: Boot(self.previous, ours)}
+
+    def take_look(self, check: Check, look: Look, at: Moment) -> None:
+        """Take in one look of a check."""
+        with self._lock:
+            before = {each.key for each in self._check_findings()}
+            changed = self._watch.fold(check, look, at)
+            self.revision += changed
+            after = {each.key for each in self._check_findings()} if changed else before
+        if changed:
+            self.tell()
+        for key in sorted(after - before):
+            log.warning("finding began: %s", key)
+        for key in sorted(before - after):
+            log.info("finding ended: %s", key)
+
+    def drop_check(self, check: str) -> None:
+        """Forget a check that is switched off."""
+        with self._lock:
+            self.revision += self._watch.drop(check)
 
     def expire(self, now: float) -> None:
         """Drop what quiet has ended."""
@@ -141,8 +173,11 @@ class NodeState:
                 sent_at=now,
                 agent_version=AGENT_VERSION,
                 inventory=inventory,
-                findings=tuple(to_finding(each.event, each.first_at, each.last_at) for each in self._fold),
-                blind_spots=tuple(self._blind_spots.values()),
+                findings=(
+                    *(to_finding(each.event, each.first_at, each.last_at) for each in self._fold),
+                    *self._watch.findings(),
+                ),
+                blind_spots=(*self._blind_spots.values(), *self._watch.blind_spots()),
             )
 
     def skip_to(self, sequence: int) -> None:
@@ -160,6 +195,10 @@ class NodeState:
         self.cursor = saved.cursor
         self.sequence = saved.sequence
         self.branch = saved.branch
+        self.previous = saved.previous
+        self.pool = saved.pool
+        self._reset_boots = None
+        self._watch = Watch(saved.checks)
         self._blind_spots = {each.code: each for each in saved.blind_spots}
         self._fold = Fold()
         for fault in saved.faults:
@@ -174,15 +213,39 @@ class NodeState:
             log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
             return None
 
-    def _save(self) -> None:
-        saved = Saved(
+    def _check_findings(self) -> tuple[Finding, ...]:
+        return (*self._watch.findings(), *self._watch.blind_spots())
+
+    def _spot(
+        self, code: str, reason: str | None, make: Callable[[str, float, float], Finding], at: float
+    ) -> bool:
+        """Note why the agent is blind in this way, None when it is not; say whether that is new."""
+        with self._lock:
+            known = self._blind_spots.get(code)
+            if (known.evidence if known else None) == reason:
+                return False
+            if reason is None:
+                del self._blind_spots[code]
+            else:
+                self._blind_spots[code] = make(reason, known.first_seen if known else at, at)
+            self.revision += 1
+            return True
+
+    def _saved(self) -> Saved:
+        return Saved(
             boot_id=self.boot_id,
+            previous=self.previous,
+            pool=self.pool,
+            checks=self._watch.memory,
             cursor=self.cursor,
             sequence=self.sequence,
             branch=self.branch,
             faults=tuple(self._fold),
             blind_spots=tuple(self._blind_spots.values()),
         )
+
+    def _save(self) -> None:
+        saved = self._saved()
         new = self._file.with_suffix(".new")
         try:
             new.write_bytes(msgspec.json.encode(saved))
@@ -195,8 +258,13 @@ class NodeState:
             self._save_failed = False
 
 
-def _fresh(boot_id: str) -> Saved:
-    return Saved(boot_id=boot_id)
+def _for_boot(saved: Saved | None, boot_id: str) -> Saved:
+    """Return what holds in this boot of what was saved."""
+    if saved is None:
+        return Saved(boot_id=boot_id)
+    if saved.boot_id == boot_id:
+        return saved
+    return Saved(boot_id=boot_id, previous=saved.boot_id, pool=saved.pool)
 
 
 def _ends(news: Event, fault: Fault) -> bool:
@@ -210,17 +278,3 @@ def _is_over(fault: Fault, now: float) -> bool:
 
 def _name(event: Event) -> str:
     return "/".join(filter(None, event.key))
-
-
-def _log_blind(reason: str, first_seen: float, last_seen: float) -> Finding:
-    return Finding(
-        check="log-blind",
-        subsystem="agent",
-        code="log-blind",
-        severity=Severity.WARNING,
-        action=Action.ASK,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        summary="The agent cannot read the kernel log, so faults that only it tells of stay unseen.",
-        evidence=reason,
-    )
