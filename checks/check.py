@@ -90,9 +90,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Blind(msgspec.Struct, frozen=True):
-    """The look was not possible, and why."""
+    """The look was not possible, and why.
+
+    `told` when another check tells of it: what was raised stays, and nothing is added.
+    """
 
     reason: str
+    told: bool = False
 
 
 Look = Seen | Blind

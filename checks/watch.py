@@ -69,7 +69,7 @@ class Watch:
         """Take in one look; say whether findings or blind spots came, went or got another verdict."""
         memory = self.memory.setdefault(check.name, Memory())
         if isinstance(look, Blind):
-            return _miss(memory, look, at)
+            return False if look.told else _miss(memory, look, at)
         saw = memory.misses >= MISSES
         memory.misses = 0
         _remember(memory, look, at, check.remember_seconds)
