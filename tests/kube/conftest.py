@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.lab.kube.fixture import embedded_kube, kube, real_kube
-
 if TYPE_CHECKING:
     from tests.lab.kube.kube import Kube
-
-__all__ = ["embedded_kube", "kube", "real_kube"]
 
 PATIENCE_SECONDS = 45.0
 """For what the real controllers do in their own time: emptying a namespace begins after 5 s there."""

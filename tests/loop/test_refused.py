@@ -14,6 +14,8 @@ from tests.lab.pods import run_job
 from tests.lab.wiring import APPROVER, CHANNEL, SECOND_APPROVER, STRANGER, Pace
 from tests.loop.driving import approvable, approve, closed, open_thread, press
 
+pytestmark = pytest.mark.xdist_group("refused")
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

@@ -1,0 +1,3 @@
+"""What all tests share: the API servers, one of each back end per worker."""
+
+pytest_plugins = ["tests.lab.kube.fixture"]
