@@ -58,6 +58,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         """Its judgement as one value."""
         return Verdict(self.severity, self.action, self.rule)
 
+    def times(self, count: int) -> "Event":
+        """Return the same event, met `count` times."""
+        return msgspec.structs.replace(self, count=self.count * count)
+
     def judged(self, verdict: Verdict) -> "Event":
         """Return the same event under another judgement."""
         return msgspec.structs.replace(

@@ -9,15 +9,19 @@ import os
 import select
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from checks.kernel.line import Header, read_header, read_sequence
+from checks.kernel.line import Header, read_header
+from checks.kernel.sift import HEAD, Sift
 
 RECORD_LIMIT = 65_536
 """Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
+
+GATHER_SECONDS = 0.01
+"""Wait after a device has woken us, so that a flood is read in batches, not line by line."""
 
 BATCH_LIMIT = 2048
 """Records given to the caller at once, so that it can save and report in between."""
@@ -31,11 +35,15 @@ SKIP_LIMIT = 16
 _FILE_CHUNK = 1 << 17
 
 
-class Record(msgspec.Struct, frozen=True):
-    """One record. `live` is False for what was in the log before the follower caught up with it (K7)."""
+class Record(msgspec.Struct):
+    """A record. `live` is False for what was in the log before the follower caught up with it (K7).
+
+    `count` is how many with the same text there were in one batch; `header` is that of the first.
+    """
 
     header: Header
     live: bool
+    count: int = 1
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -47,26 +55,26 @@ class Log(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """So many records were overwritten before they were read (K6); `last` is the number of the last one."""
+    """So many records were overwritten before they were read (K6)."""
 
     count: int
-    last: int
 
 
 class Follower:
     """Reads a kernel log from its beginning, or from behind the record `after`, and stays at its end.
 
-    `wanted` says whether a raw record is worth giving to the caller; all are read and counted. `last` is the
-    number of the last one read, `blind` says why nothing can be read, None while all is well.
+    `sift` says which records are worth giving to the caller; all are read. `last` is the number of the last
+    one read, `blind` says why nothing can be read, None while all is well.
     """
 
-    def __init__(self, log: "Log", wanted: Callable[[bytes], object], after: int | None) -> None:
+    def __init__(self, log: Log, sift: Sift, after: int | None) -> None:
         self.blind: str | None = None
         self.last = after
         self._path = log.path
         self._poll_seconds = log.poll_seconds
         self._wake = log.wake
-        self._wanted = wanted
+        self._sift = sift
+        self._repeated: dict[bytes, Record] = {}
         self._source: _Device | _File | None = None
         self._live = False
 
@@ -82,7 +90,8 @@ class Follower:
                 self.close()
             elif items is None:
                 self._live = True
-                self._wait(source.waits_on(), min(timeout, source.patience))
+                if self._wait(source.waits_on(), min(timeout, source.patience)) == source.waits_on() != []:
+                    self._wait([], GATHER_SECONDS)
         except OSError as error:
             self.close()
             self.blind = _reason(self._path, error)
@@ -117,25 +126,47 @@ class Follower:
         """Return the wanted records of a batch, None at the end of the log."""
         items: list[Record | Lost] = []
         taken = 0
+        self._repeated.clear()
         for raw in source.records():
-            sequence = read_sequence(raw)
-            if sequence is None or (self.last is not None and sequence <= self.last):
+            head = HEAD.match(raw)
+            if head is None:
                 continue
-            if self.last is not None and sequence > self.last + 1:
-                items.append(Lost(sequence - self.last - 1, sequence - 1))
+            foreign, number = head.groups()
+            sequence = int(number)
+            if self.last is not None and sequence != self.last + 1:
+                if sequence <= self.last:
+                    continue
+                items.append(Lost(sequence - self.last - 1))
             self.last = sequence
-            if self._wanted(raw) and (header := read_header(raw)) is not None:
-                items.append(Record(header, self._live))
+            if foreign is None and self._sift.wanted(raw, start := head.end()):
+                self._note(raw, start, items)
             taken += 1
             if taken >= BATCH_LIMIT:
                 break
         return items if taken else None
 
-    def _wait(self, descriptors: list[int], seconds: float) -> None:
+    def _note(self, raw: bytes, start: int, items: list[Record | Lost]) -> None:
+        text = raw[start:]
+        first = self._repeated.get(text)
+        if first is not None:
+            first.count += 1
+            return
+        header = read_header(raw)
+        if header is None:
+            return
+        record = Record(header, self._live)
+        items.append(record)
+        if self._live and self._sift.countable(raw, start):
+            self._repeated[text] = record
+        else:
+            self._repeated.clear()
+
+    def _wait(self, descriptors: list[int], seconds: float) -> list[int]:
+        """Wait for one of the descriptors, or the wake-up; return those that can be read."""
         poll = select.poll()
         for descriptor in (*descriptors, self._wake):
             poll.register(descriptor, select.POLLIN)
-        poll.poll(seconds * 1000)
+        return [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
 
 
 class _Device:

@@ -52,12 +52,6 @@ def read_header(record: bytes) -> Header | None:
     return Header(int(match[1]), int(match[2]), int(match[3]), unescape(text))
 
 
-def read_sequence(record: bytes) -> int | None:
-    """Return the number of a /dev/kmsg record, None when it is not one."""
-    match = _KMSG.match(record)
-    return int(match[2]) if match else None
-
-
 def read_line(raw: bytes, now: float) -> Line | None:
     """Return the kernel line in `raw`, None when user space wrote it or it says nothing.
 

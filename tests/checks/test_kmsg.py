@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log, Lost, Record
+from checks.kernel.sift import Sift
 
 KMSG = Path("/dev/kmsg")
+EVERYTHING = Sift(lambda _record, _start: True, lambda _record, _start: False)
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def wake() -> Iterator[tuple[int, int]]:
 
 
 def follow(path: Path, wake: tuple[int, int], after: int | None = None) -> Follower:
-    return Follower(Log(path, 0.01, wake[0]), lambda _record: True, after)
+    return Follower(Log(path, 0.01, wake[0]), EVERYTHING, after)
 
 
 def append(path: Path, *records: str) -> None:
@@ -172,7 +174,9 @@ def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[
 def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake: tuple[int, int]) -> None:
     log = tmp_path / "kmsg"
     append(log, "4,1,1,-;a", "4,2,1,-;b", "4,3,1,-;a")
-    follower = Follower(Log(log, 0.01, wake[0]), lambda record: b";b" in record, None)
+    follower = Follower(
+        Log(log, 0.01, wake[0]), Sift(lambda record, _start: b";b" in record, EVERYTHING.countable), None
+    )
     assert texts(follower.read(0)) == ["b"]
     assert follower.last == 3
     follower.close()
@@ -180,7 +184,7 @@ def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake:
 
 def test_a_waiting_follower_can_be_woken(tmp_path: Path, wake: tuple[int, int]) -> None:
     os.write(wake[1], b"x")
-    follower = Follower(Log(tmp_path / "absent", 60, wake[0]), lambda _record: True, None)
+    follower = Follower(Log(tmp_path / "absent", 60, wake[0]), EVERYTHING, None)
     started = time.monotonic()
     follower.read(60)
     assert time.monotonic() - started < 5
