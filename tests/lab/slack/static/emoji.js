@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 
 const SPRITE = {
   red_circle: "🔴", large_orange_circle: "🟠", large_yellow_circle: "🟡", large_green_circle: "🟢",
-  large_blue_circle: "🔵", white_circle: "⚪", black_circle: "⚫", white_check_mark: "✅", x: "❌",
+  large_blue_circle: "🔵", large_purple_circle: "🟣", white_circle: "⚪", black_circle: "⚫", white_check_mark: "✅", x: "❌",
   no_entry: "⛔", warning: "⚠", rotating_light: "🚨", hourglass_flowing_sand: "⏳", wrench: "🔧",
   arrows_counterclockwise: "🔄", zap: "⚡", lock: "🔒", information_source: "ℹ", question: "❓", eyes: "👀",
   bell: "🔔", robot_face: "🤖", tada: "🎉", clock3: "🕒", mag: "🔍", memo: "📝", fire: "🔥", pause_button: "⏸",
@@ -13,7 +13,7 @@ const SPRITE = {
 };
 const SAME = {
   large_red_circle: "red_circle", orange_circle: "large_orange_circle", yellow_circle: "large_yellow_circle",
-  green_circle: "large_green_circle", blue_circle: "large_blue_circle", large_white_circle: "white_circle",
+  green_circle: "large_green_circle", blue_circle: "large_blue_circle", purple_circle: "large_purple_circle", large_white_circle: "white_circle",
   heavy_check_mark: "white_check_mark", ballot_box_with_check: "white_check_mark", cross_mark: "x",
   negative_squared_cross_mark: "x", octagonal_sign: "no_entry", no_entry_sign: "no_entry", stop_sign: "no_entry",
   hourglass: "hourglass_flowing_sand", hammer_and_wrench: "wrench", hammer: "wrench", tools: "wrench", gear: "wrench",
