@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from checks import catalogue
-from checks.gpu.presence import read_inventory
+from checks.gpu.inventory import read_inventory
 from checks.kernel.classify import Reader
 from checks.kernel.event import Event
 from checks.kernel.kmsg import Follower, Log, Lost, Record

@@ -16,6 +16,7 @@ import msgspec
 from checks import blind
 from checks.check import Check, Look, Past
 from checks.finding import Finding
+from checks.gpu.leave_alone import LeaveAlone, leave_alone
 from checks.host.boot import Boot
 from checks.kernel import clearing
 from checks.kernel.event import Event, to_finding
@@ -118,7 +119,8 @@ class NodeState:
     def hear(self, answer: Accepted) -> None:
         """Take in what the bot said when it took a report."""
         with self._lock:
-            self.pool = self.pool if answer.pool is None else answer.pool
+            if answer.pool is not None:
+                self.pool = answer.pool
             if answer.reset_boots is not None:
                 self._reset_boots = answer.reset_boots
 
@@ -130,7 +132,9 @@ class NodeState:
     def facts(self) -> Mapping[type, object]:
         """Return what is known of this boot, for the checks."""
         ours = None if self._reset_boots is None else self.previous in self._reset_boots
-        return {Boot: Boot(self.previous, ours)}
+        with self._lock:
+            alone = leave_alone(fault.event for fault in self._fold)
+        return {Boot: Boot(self.previous, ours), LeaveAlone: alone}
 
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
         """Take in one look of a check."""

@@ -1,7 +1,7 @@
 """The NVML child process: requests on stdin, answers on stdout, one at a time, until stdin ends.
 
-A call into a sick driver may never return, so it is made here, where the agent can end it. A frame is a length
-of four bytes, little-endian, and a MessagePack document.
+A call into a sick driver may never return, so it is made here, where the agent can end it. A frame is four
+bytes of length, little-endian, and a MessagePack document.
 """
 
 import ctypes

@@ -18,8 +18,8 @@ LINKS = 18
 """NVLinks that a GPU can have (NVML_NVLINK_MAX_LINKS)."""
 
 FIELDS = (3, 4, 29, 30, 31, 38, 45, 52, 59, 94, 142, 143, 144, 145, 194, 230, 269, 270, 271)
-"""Fields read of each GPU (nvml.h, NVML_FI_DEV_*): ECC totals, retired pages, NVLink CRC flit and data, replay
-and recovery totals, PCIe replays, row remapping, slowdown limit, recovery action, slowdown times."""
+"""Fields read of each GPU (nvml.h, NVML_FI_DEV_*): ECC totals, retired pages, NVLink CRC of flits and data,
+its replays and recoveries, PCIe replays, row remapping, slowdown limit, recovery action, slowdown times."""
 
 LINK_RECOVERIES, LINK_STATE, LINK_RECOVERY_FAILED, LINK_BER = 59, 165, 214, 220
 """Total of all NVLinks, then fields of each; the last two exist from NVLink 5 on."""

@@ -1,43 +1,110 @@
-"""Which GPUs the NVIDIA driver has on this node, as it tells in /proc, without NVML."""
+"""presence: every GPU is there, in the eyes of the PCI bus, of the driver and of NVML (table 1.1).
 
-from pathlib import Path
+Nothing is remembered from start-up: a GPU that was there and is not any more is what this is about.
+"""
 
-from checks.kernel.event import pci_address
-from checks.report import Gpu, Inventory
+from collections.abc import Iterator
 
-INFORMATION = "proc/driver/nvidia/gpus"
-"""Directory under the root with one directory a GPU, each with a file `information`."""
-
-
-def read_inventory(root: Path) -> Inventory:
-    """Return the GPUs under `root`, in the order of their addresses; None for them where one cannot look.
-
-    A file that vanishes or cannot be read between listing and reading costs only what it would have told.
-    """
-    try:
-        directories = sorted((root / INFORMATION).iterdir())
-    except OSError:
-        return Inventory(gpus=None)
-    return Inventory(gpus=tuple(gpu for each in directories if (gpu := _read(each)) is not None))
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import NOT_ASKED
+from checks.gpu.sample import ABSENT, UNKNOWN, Gpus, PciGpu
+from checks.policy import Expected
 
 
-def _read(directory: Path) -> Gpu | None:
-    facts = _facts(directory / "information")
-    address = pci_address(facts.get("Bus Location", directory.name)) or pci_address(directory.name)
-    if address is None:
+def look(scene: Scene) -> Look:
+    """Compare the witnesses; a GPU that one of them does not show is missing."""
+    gpus = scene.held(Gpus)
+    if not isinstance(gpus, Gpus):
+        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+    if gpus.pci is None:
+        return Blind("the PCI bus cannot be read")
+    ours = tuple(each for each in gpus.pci if each.is_ours)
+    gone = [each.gpu for each in ours if not each.alive]
+    found = [*map(_off_bus, gone), *(each for each in _missing(gpus, ours) if each.gpu not in gone)]
+    found += _unexpected(scene.policy.expected, ours)
+    return Seen(symptoms=tuple(found), of=len(ours))
+
+
+def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
+    """Yield the GPUs on which the witnesses that could be asked disagree."""
+    bus, driver, nvml = frozenset(each.gpu for each in ours), gpus.driver, _nvml_shows(gpus)
+    shown = {"the PCI bus": bus}
+    if driver is not None:
+        shown["the driver"] = frozenset(driver)
+    if nvml is not None:
+        shown["NVML"] = nvml
+    for gpu in sorted(frozenset().union(*shown.values())):
+        without = [name for name, theirs in shown.items() if gpu not in theirs]
+        if without:
+            yield _sick(
+                "gpu-missing",
+                gpu,
+                "One of the node's GPUs is lost: not every part of the system shows it.",
+                f"not shown by {' and '.join(without)}",
+            )
+
+
+def _nvml_shows(gpus: Gpus) -> frozenset[str] | None:
+    """Return the GPUs that NVML shows; None when it never told, or knows none of them, which is our fault."""
+    samples = {each.gpu: each for each in gpus.samples}
+    blind = bool(samples) and all(each.failed == UNKNOWN for each in samples.values())
+    if blind or (gpus.library is None and not samples):
         return None
-    return Gpu(address=address, uuid=_known(facts.get("GPU UUID")), model=_known(facts.get("Model")))
+    listed = gpus.library.gpus if gpus.library else ()
+    # Of a GPU that is left alone, what NVML said last says nothing about now.
+    lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.left_alone}
+    return frozenset((*listed, *samples, *gpus.left_alone)) - lost
 
 
-def _facts(file: Path) -> dict[str, str]:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
+    if expected.gpus is not None and len(ours) != expected.gpus:
+        fewer = len(ours) < expected.gpus
+        yield Symptom(
+            code="gpu-count",
+            subsystem="presence",
+            severity=Severity.CRITICAL if fewer else Severity.WARNING,
+            action=Action.FAILOVER if fewer else Action.ASK,
+            summary=f"The node's PCI bus does not show the {expected.gpus} GPUs that a node of its pool has.",
+            evidence=f"{len(ours)} on the PCI bus",
+        )
+    for each in ours:
+        kinds = ((expected.gpu_device, each.device), (expected.gpu_board, each.board))
+        wrong = [f"{shows}, not {wanted}" for wanted, shows in kinds if wanted not in (None, shows)]
+        if wrong:
+            yield Symptom(
+                code="gpu-model",
+                subsystem="presence",
+                severity=Severity.WARNING,
+                action=Action.ASK,
+                gpu=each.gpu,
+                summary="The GPU is not of the kind that nodes of this pool have.",
+                evidence="; ".join(wrong),
+            )
 
 
-def _known(text: str | None) -> str | None:
-    """Return a fact, None where the driver prints question marks for one it does not know (yet)."""
-    return text if text and "??" not in text else None
+def _off_bus(gpu: str) -> Symptom:
+    text = "The GPU has left the PCI bus: its configuration space does not answer."
+    return _sick("gpu-off-bus", gpu, text, "vendor id reads ffff", at_once=True)
+
+
+def _sick(code: str, gpu: str, summary: str, evidence: str, *, at_once: bool = False) -> Symptom:
+    return Symptom(
+        code=code,
+        subsystem="presence",
+        severity=Severity.CRITICAL,
+        action=Action.FAILOVER,
+        gpu=gpu,
+        summary=summary,
+        evidence=evidence,
+        at_once=at_once,
+    )
+
+
+CHECK = Check(
+    name="presence",
+    about="PCI bus, driver and NVML show the same GPUs, and as many as expected",
+    look=look,
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)

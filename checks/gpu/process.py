@@ -1,4 +1,4 @@
-"""The agent's side of the NVML child process: ask, wait ten seconds at most, end a child that does not answer.
+"""The agent's side of the NVML child process: ask, wait ten seconds at most, end one that does not answer.
 
 A child in the middle of a call into a sick driver may not even die of SIGKILL. It is never waited for; while
 one such is left, one replacement is started and no more.
@@ -16,7 +16,7 @@ import msgspec
 from checks.gpu.sample import Answer, Request
 
 DEADLINE_SECONDS = 10.0
-"""Longest wait for an answer (table 1.1): a healthy one takes milliseconds, a sick driver's 6 s or for ever."""
+"""Longest wait for an answer (table 1.1): a healthy driver needs milliseconds, a sick one 6 s or for ever."""
 
 COMMAND = (sys.executable, "-m", "checks.gpu.child")
 """Starts the child."""
@@ -51,7 +51,7 @@ class Child:
         return len(self._stuck)
 
     def ask(self, request: Request) -> Answer | Silence:
-        """Return the answer; after a silence the child has been ended, and the next request starts another."""
+        """Return the answer; a silent child has been ended, and the next request starts another."""
         if self.pid is None and (refusal := self._start()) is not None:
             return refusal
         frame = msgspec.msgpack.encode(request)

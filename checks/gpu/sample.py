@@ -116,6 +116,11 @@ class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
     width: int | None = None
     speed: float | None = None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether NVIDIA's driver has it or should; one that is passed through to a guest is the guest's."""
+        return self.driver in (None, "nvidia")
+
 
 class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node as three witnesses see them: the PCI bus, the driver's files, NVML.
@@ -138,10 +143,9 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0
     last_board_at: float | None = None
 
-    @property
-    def asked(self) -> bool:
-        """Whether NVML has ever told of a GPU."""
-        return bool(self.samples)
+    def bus(self, gpu: str) -> PciGpu | None:
+        """Return what the PCI bus says of a GPU."""
+        return next((each for each in self.pci or () if each.gpu == gpu), None)
 
 
 SUCCESS = 0
@@ -157,6 +161,9 @@ MISMATCH = 18
 UNKNOWN = 999
 """Return codes that are judged (nvml.h, nvmlReturn_t)."""
 
+ENDED = -1
+"""Stands for a return code when the child process ended in the middle of a call."""
+
 SKIPPED = frozenset({2, 3, 13, 21, 22, 25, 26})
 """Return codes that say "not on this board, driver or library": invalid argument (a field unknown to an older
 driver), not supported, no such function, no data, no ECC, another struct version, deprecated."""
@@ -165,6 +172,7 @@ ABSENT = frozenset({6, 15, 28, 999})
 """Return codes of a GPU that NVML cannot find: not found, lost, GPU not found, unknown."""
 
 CODE_NAMES = {
+    ENDED: "process ended",
     2: "invalid argument",
     4: "no permission",
     6: "not found",

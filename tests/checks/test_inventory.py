@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from checks.gpu.presence import INFORMATION, read_inventory
+from checks.gpu.inventory import INFORMATION, read_inventory
 from checks.report import Gpu, Inventory
 
 

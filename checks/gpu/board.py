@@ -1,0 +1,87 @@
+"""gpu-power, gpu-inforom and gpu-persistence: what is read of the board every ten minutes (table 1.1)."""
+
+from collections.abc import Callable, Iterator
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import sampled
+from checks.gpu.sample import CORRUPTED_INFOROM, SUCCESS, Board, Gpus, describe
+
+EVERY_SECONDS = 600.0
+
+_RULE = Rule(raise_polls=3, clear_polls=2)
+
+
+def _look(judge: Callable[[Scene, dict[str, Board]], Iterator[Symptom]]) -> Callable[[Scene], Look]:
+    def look(scene: Scene) -> Look:
+        gpus = sampled(scene)
+        if isinstance(gpus, Blind):
+            return gpus
+        # What is known of the board of a GPU that cannot be read now is old, and other checks tell of it.
+        boards = {each.gpu: each.board for each in gpus.samples if each.board is not None and not each.failed}
+        return Seen(symptoms=tuple(judge(scene, boards)))
+
+    return look
+
+
+def judge_power(_: Scene, boards: dict[str, Board]) -> Iterator[Symptom]:
+    """Find boards whose power limit cannot be read."""
+    for gpu, board in boards.items():
+        if board.power not in (None, SUCCESS):
+            yield _symptom("gpu-power", gpu, "The GPU's power limit cannot be read.", describe(board.power))
+
+
+def judge_inforom(_: Scene, boards: dict[str, Board]) -> Iterator[Symptom]:
+    """Find boards whose InfoROM is corrupted."""
+    for gpu, board in boards.items():
+        if board.inforom == CORRUPTED_INFOROM:
+            yield _symptom("gpu-inforom", gpu, "The GPU's InfoROM is corrupted.", describe(board.inforom))
+
+
+def judge_persistence(scene: Scene, boards: dict[str, Board]) -> Iterator[Symptom]:
+    """Find GPUs with persistence mode off where the policy wants it, or where siblings have it."""
+    wanted = scene.policy.expected.persistence
+    if wanted is None:
+        wanted = any(board.persistence for board in boards.values())
+    for gpu, board in boards.items():
+        if wanted and board.persistence is False:
+            text = "Persistence mode of the GPU is off: its driver state is lost between jobs."
+            yield _symptom("gpu-persistence", gpu, text, "")
+
+
+def _symptom(code: str, gpu: str, summary: str, evidence: str) -> Symptom:
+    return Symptom(
+        code=code,
+        subsystem="power" if code == "gpu-power" else "gpu",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        gpu=gpu,
+        summary=summary,
+        evidence=evidence,
+    )
+
+
+POWER = Check(
+    name="gpu-power",
+    about="power limits of GPUs can be read",
+    look=_look(judge_power),
+    every_seconds=EVERY_SECONDS,
+    rule=_RULE,
+    needs=Gpus,
+)
+INFOROM = Check(
+    name="gpu-inforom",
+    about="the InfoROM of GPUs is intact",
+    look=_look(judge_inforom),
+    every_seconds=EVERY_SECONDS,
+    rule=_RULE,
+    needs=Gpus,
+)
+PERSISTENCE = Check(
+    name="gpu-persistence",
+    about="persistence mode of GPUs is on",
+    look=_look(judge_persistence),
+    every_seconds=EVERY_SECONDS,
+    rule=_RULE,
+    needs=Gpus,
+)

@@ -1,0 +1,38 @@
+"""driver-unresponsive: NVML does not answer within its deadline (table 1.1)."""
+
+from checks.check import WELL, Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
+from checks.gpu.process import DEADLINE_SECONDS
+from checks.gpu.sample import Gpus
+
+CRITICAL_MISSES = 2
+"""Deadlines missed in a row that make it critical."""
+
+
+def look(scene: Scene) -> Look:
+    """Judge how many deadlines were missed since the last round in which every call was answered."""
+    gpus = scene.held(Gpus)
+    if not isinstance(gpus, Gpus):
+        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+    if not gpus.misses:
+        return WELL
+    critical = gpus.misses >= CRITICAL_MISSES
+    symptom = Symptom(
+        code="driver-unresponsive",
+        subsystem="nvml",
+        severity=Severity.CRITICAL if critical else Severity.WARNING,
+        action=Action.REBOOT if critical else Action.NONE,
+        summary=f"Calls into the NVIDIA driver do not return within {DEADLINE_SECONDS:g} s.",
+        evidence=f"{gpus.missed}; deadlines missed in a row: {gpus.misses}",
+    )
+    return Seen(symptoms=(symptom,))
+
+
+CHECK = Check(
+    name="driver-unresponsive",
+    about="calls into the NVIDIA driver return",
+    look=look,
+    rule=Rule(raise_polls=1, clear_polls=3, boot_grace_seconds=GRACE_SECONDS),
+    needs=Gpus,
+)

@@ -1,0 +1,126 @@
+"""ecc-uncorrected, ecc-corrected and sram-threshold: memory errors of the GPU (table 1.1).
+
+Counters are totals since the driver was loaded or the GPU was reset; only what they gained counts (rule T3).
+"""
+
+from collections.abc import Iterator
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown, watched_seconds
+from checks.finding import Action, Severity
+from checks.gpu.held import newest, sampled
+from checks.gpu.sample import Gpus
+
+HOLD_PART = 0.5
+"""Part of the threshold above which a rate that was too high is still too high (table 1.1, clears)."""
+
+CRITICAL_WATCHED_SECONDS = 50.0
+"""A storm of corrected errors is judged from the second look on."""
+
+
+def look_uncorrected(scene: Scene) -> Look:
+    """Count errors gained since this boot's first look; a counter that went back tells of a reset."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    readings: dict[str, float] = {}
+    found = []
+    for sample in gpus.samples:
+        if sample.ecc_uncorrected is None:
+            continue
+        total, first = sample.ecc_uncorrected, f"{sample.gpu} first"
+        before, base = newest(scene.past, sample.gpu), newest(scene.past, first)
+        if before is not None and total < before:
+            base = 0.0
+        base = total if base is None else base
+        readings |= {sample.gpu: total, first: base}
+        if total > base:
+            found.append(_uncorrected(sample.gpu, int(total - base)))
+    return Seen(symptoms=tuple(found), readings=readings)
+
+
+def _uncorrected(gpu: str, count: int) -> Symptom:
+    return Symptom(
+        code="ecc-uncorrected",
+        subsystem="ecc",
+        severity=Severity.CRITICAL,
+        action=Action.RESET_GPU,
+        gpu=gpu,
+        summary="The GPU's memory had errors that could not be corrected.",
+        evidence=f"{count} uncorrected errors since the agent first looked",
+    )
+
+
+def look_corrected(scene: Scene) -> Look:
+    """Judge how many corrected errors a second each GPU had."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    totals = {each.gpu: each.ecc_corrected for each in gpus.samples if each.ecc_corrected is not None}
+    found = [symptom for gpu, total in totals.items() for symptom in _corrected(scene, gpu, total)]
+    return Seen(symptoms=tuple(found), readings={gpu: float(total) for gpu, total in totals.items()})
+
+
+def _corrected(scene: Scene, gpu: str, total: int) -> Iterator[Symptom]:
+    limits = scene.policy.gpu
+    span = limits.ecc_corrected_seconds
+    watched = watched_seconds(scene.past, gpu, scene.uptime)
+    if watched < min(CRITICAL_WATCHED_SECONDS, span):
+        return
+    rate = grown(scene.past, gpu, total, scene.uptime, span) / min(watched, span)
+    critical = rate > limits.ecc_corrected_critical_per_second
+    raises = critical or (rate > limits.ecc_corrected_per_second and watched >= span)
+    if raises or rate > limits.ecc_corrected_per_second * HOLD_PART:
+        yield Symptom(
+            code="ecc-corrected",
+            subsystem="ecc",
+            severity=Severity.CRITICAL if critical else Severity.WARNING,
+            action=Action.ASK if critical else Action.NONE,
+            gpu=gpu,
+            summary="The GPU's memory has many errors that are corrected; a storm of them slows every call.",
+            evidence=f"{rate:.1f} corrected errors a second",
+            only_holds=not raises,
+        )
+
+
+def look_sram(scene: Scene) -> Look:
+    """Look for boards whose SRAM has had more uncorrectable errors than the vendor allows."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    sick = [each.gpu for each in gpus.samples if each.board is not None and each.board.sram_exceeded]
+    return Seen(symptoms=tuple(map(_sram, sick)))
+
+
+def _sram(gpu: str) -> Symptom:
+    return Symptom(
+        code="sram-threshold",
+        subsystem="ecc",
+        severity=Severity.CRITICAL,
+        action=Action.FAILOVER,
+        gpu=gpu,
+        summary="The GPU's SRAM has exceeded the vendor's limit of uncorrectable errors: replace the board.",
+    )
+
+
+UNCORRECTED = Check(
+    name="ecc-uncorrected",
+    about="GPU memory has no errors that could not be corrected",
+    look=look_uncorrected,
+    rule=Rule(raise_polls=1, clear_polls=2),
+    needs=Gpus,
+)
+CORRECTED = Check(
+    name="ecc-corrected",
+    about="GPU memory has few errors that were corrected",
+    look=look_corrected,
+    rule=Rule(raise_polls=1, clear_polls=2, clear_seconds=600.0),
+    needs=Gpus,
+)
+SRAM = Check(
+    name="sram-threshold",
+    about="GPU SRAM is within the vendor's error limit",
+    look=look_sram,
+    every_seconds=600.0,
+    rule=Rule(raise_polls=1, clear_polls=2),
+    needs=Gpus,
+)

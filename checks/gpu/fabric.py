@@ -1,0 +1,67 @@
+"""fabric: every GPU has joined the NVLink fabric, where the board has one (table 1.1, rule T19).
+
+A clique of 0 is right inside one node: GPUs of an HGX H100 show it with a cluster id of zeros. It is judged
+only where the fabric spans nodes and so has a cluster id.
+"""
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import GRACE_SECONDS, sampled
+from checks.gpu.sample import Fabric, Gpus, Sample
+
+NOT_SUPPORTED, COMPLETED = 0, 3
+"""States (nvml.h, nvmlGpuFabricState_t); between them lie not started and in progress."""
+
+FABRIC_DEVICES = frozenset({"10de:2901", "10de:2941", "10de:3182", "10de:31c2"})
+"""GPUs that always have a fabric, though their switches are not NVIDIA functions on the node's PCI bus
+(pci.ids): B200, GB200, B300, GB300."""
+
+_STATES = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
+
+
+def look(scene: Scene) -> Look:
+    """Judge each GPU's fabric state, status and clique."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    found = []
+    for sample in gpus.samples:
+        required = scene.policy.expected.fabric
+        wanted = _has_fabric(gpus, sample) if required is None else required
+        if wanted and sample.fabric is not None and not _is_good(sample.fabric, required=bool(required)):
+            found.append(_symptom(sample.gpu, sample.fabric))
+    return Seen(symptoms=tuple(found))
+
+
+def _has_fabric(gpus: Gpus, sample: Sample) -> bool:
+    bus = gpus.bus(sample.gpu)
+    return bool(gpus.switches) or (bus is not None and bus.device in FABRIC_DEVICES)
+
+
+def _is_good(fabric: Fabric, *, required: bool) -> bool:
+    if fabric.state == NOT_SUPPORTED:
+        return not required
+    joined = fabric.state == COMPLETED and fabric.status == 0
+    return joined and not (fabric.multinode and fabric.clique == 0)
+
+
+def _symptom(gpu: str, fabric: Fabric) -> Symptom:
+    state = _STATES.get(fabric.state, str(fabric.state))
+    return Symptom(
+        code="fabric",
+        subsystem="fabric",
+        severity=Severity.CRITICAL,
+        action=Action.ASK,
+        gpu=gpu,
+        summary="The GPU has not joined the NVLink fabric: jobs that use several GPUs cannot start.",
+        evidence=f"state {state}, status {fabric.status}, clique {fabric.clique}; is the fabric manager up?",
+    )
+
+
+CHECK = Check(
+    name="fabric",
+    about="GPUs have joined the NVLink fabric",
+    look=look,
+    rule=Rule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
+    needs=Gpus,
+)

@@ -1,0 +1,43 @@
+"""The inventory that every report carries: the GPUs that the driver tells of in /proc, without NVML."""
+
+from pathlib import Path
+
+from checks.kernel.event import pci_address
+from checks.report import Gpu, Inventory
+
+INFORMATION = "proc/driver/nvidia/gpus"
+"""Directory under the root with one directory a GPU, each with a file `information`."""
+
+
+def read_inventory(root: Path) -> Inventory:
+    """Return the GPUs under `root`, in the order of their addresses; None for them where one cannot look.
+
+    A file that vanishes or cannot be read between listing and reading costs only what it would have told.
+    """
+    try:
+        directories = sorted((root / INFORMATION).iterdir())
+    except OSError:
+        return Inventory(gpus=None)
+    return Inventory(gpus=tuple(gpu for each in directories if (gpu := _read(each)) is not None))
+
+
+def _read(directory: Path) -> Gpu | None:
+    facts = _facts(directory / "information")
+    address = pci_address(facts.get("Bus Location", directory.name)) or pci_address(directory.name)
+    if address is None:
+        return None
+    return Gpu(address=address, uuid=_known(facts.get("GPU UUID")), model=_known(facts.get("Model")))
+
+
+def _facts(file: Path) -> dict[str, str]:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _known(text: str | None) -> str | None:
+    """Return a fact, None where the driver prints question marks for one it does not know (yet)."""
+    return text if text and "??" not in text else None

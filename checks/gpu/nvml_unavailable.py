@@ -1,0 +1,83 @@
+"""nvml-unavailable: the PCI bus shows GPUs, and NVML cannot be opened (table 1.1).
+
+What is wrong with our own way to NVML (no library in our container, no permission, a device cgroup lost after
+a systemd reload) is blindness of the agent: it blames no GPU.
+"""
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
+from checks.gpu.sample import (
+    ENDED,
+    LIBRARY_NOT_FOUND,
+    MISMATCH,
+    NO_PERMISSION,
+    UNKNOWN,
+    Gpus,
+    Refused,
+    describe,
+)
+
+_OURS = {
+    NO_PERMISSION: "The agent has no permission to ask NVML about the GPUs.",
+    LIBRARY_NOT_FOUND: "The agent's container has no NVML library; run it with NVIDIA's container runtime.",
+    UNKNOWN: "NVML knows none of the GPUs that the driver has: the agent's container has lost their devices; "
+    "restart its pod.",
+    ENDED: "The process that asks NVML ends in the middle of a call.",
+}
+
+
+def look(scene: Scene) -> Look:
+    """Judge why the library could not be opened."""
+    gpus = scene.held(Gpus)
+    if not isinstance(gpus, Gpus):
+        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+    found: list[Symptom] = []
+    if gpus.pci and gpus.library is None and gpus.refused is not None:
+        found.append(_judge(gpus.refused, has_driver=gpus.driver is not None))
+    denied = sorted(
+        each.gpu for each in gpus.samples if any(code == NO_PERMISSION for _, code in each.denied)
+    )
+    if denied:
+        found.append(_blind(_OURS[NO_PERMISSION], f"denied for {', '.join(denied)}"))
+    return Seen(symptoms=tuple(found[:1]))
+
+
+def _judge(refused: Refused, *, has_driver: bool) -> Symptom:
+    evidence = f"{refused.call}: {describe(refused.code)}"
+    if refused.code in _OURS and has_driver:
+        return _blind(_OURS[refused.code], evidence)
+    if refused.code == MISMATCH:
+        code = "driver-mismatch"
+        summary = "NVML and the loaded kernel driver are of different versions: no new job can use the GPUs."
+    else:
+        code = "nvml-unavailable"
+        summary = "The node has NVIDIA GPUs, and NVML cannot be opened: no new job can use them."
+    return Symptom(
+        code=code,
+        subsystem="nvml",
+        severity=Severity.CRITICAL,
+        action=Action.ASK,
+        summary=summary,
+        evidence=evidence,
+    )
+
+
+def _blind(summary: str, evidence: str) -> Symptom:
+    return Symptom(
+        code="nvml-blind",
+        subsystem="agent",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        summary=summary,
+        evidence=evidence,
+    )
+
+
+CHECK = Check(
+    name="nvml-unavailable",
+    about="NVML can be opened on a node with GPUs",
+    look=look,
+    rule=Rule(raise_polls=2, clear_polls=1, boot_grace_seconds=GRACE_SECONDS),
+    needs=Gpus,
+)

@@ -1,0 +1,106 @@
+"""GPUs as the kernel shows them without NVML: the PCI bus in sysfs, and the driver's files in procfs.
+
+Files that vanish or refuse between listing and reading cost only what they would have told.
+"""
+
+from pathlib import Path
+
+from checks.gpu.sample import PciGpu
+from checks.kernel.event import pci_address
+
+DEVICES = "sys/bus/pci/devices"
+"""One directory a PCI function, under the root."""
+
+DRIVER_GPUS = "proc/driver/nvidia/gpus"
+"""One directory a GPU that the driver has, under the root; absent while the driver is not loaded."""
+
+NVIDIA = "0x10de"
+GONE = b"\xff\xff"
+"""What is read of the configuration space of a function that has left the bus."""
+
+_GPU_CLASSES = ("0x0300", "0x0302")
+_SWITCH_CLASS = "0x0680"
+_GPU, _SWITCH, _OTHER = "gpu", "switch", "other"
+
+
+class Bus:
+    """The PCI bus. What a function is does not change while it is there, so it is asked once."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, str] = {}
+
+    def read(self, root: Path) -> tuple[tuple[PciGpu, ...] | None, int]:
+        """Return the GPUs by address, and how many NVSwitches there are; None and 0 where one cannot look."""
+        try:
+            names = sorted(each.name for each in (root / DEVICES).iterdir())
+        except OSError:
+            return None, 0
+        self._kinds = {name: self._kinds.get(name) or _kind(root / DEVICES / name) for name in names}
+        gpus = [_gpu(root / DEVICES / name) for name in names if self._kinds[name] == _GPU]
+        return tuple(filter(None, gpus)), list(self._kinds.values()).count(_SWITCH)
+
+
+def driver_gpus(root: Path) -> tuple[str, ...] | None:
+    """Return the addresses of the GPUs that the driver has, None where it is not loaded."""
+    try:
+        names = sorted(each.name for each in (root / DRIVER_GPUS).iterdir())
+    except OSError:
+        return None
+    return tuple(address for name in names if (address := pci_address(name)) is not None)
+
+
+def _kind(place: Path) -> str:
+    if _text(place / "vendor") != NVIDIA:
+        return _OTHER
+    family = (_text(place / "class") or "")[:6]
+    return _GPU if family in _GPU_CLASSES else _SWITCH if family == _SWITCH_CLASS else _OTHER
+
+
+def _gpu(place: Path) -> PciGpu | None:
+    device = _text(place / "device")
+    if device is None:
+        return None
+    try:
+        driver = (place / "driver").readlink().name
+    except OSError:
+        driver = None
+    alive = _head(place / "config") != GONE
+    return PciGpu(
+        gpu=place.name,
+        device=f"10de:{device.removeprefix('0x')}",
+        board=":".join((_text(place / each) or "").removeprefix("0x") for each in _BOARD),
+        driver=driver,
+        alive=alive,
+        width=_whole(_text(place / "current_link_width")) if alive else None,
+        speed=_speed(_text(place / "current_link_speed")) if alive else None,
+    )
+
+
+_BOARD = ("subsystem_vendor", "subsystem_device")
+
+
+def _speed(text: str | None) -> float | None:
+    """Return the GT/s of `32.0 GT/s PCIe`."""
+    try:
+        return float((text or "").split(" ")[0])
+    except ValueError:
+        return None
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _head(file: Path) -> bytes:
+    try:
+        with file.open("rb", buffering=0) as opened:
+            return opened.read(2) or b""
+    except OSError:
+        return b""
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return None

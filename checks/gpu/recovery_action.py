@@ -1,0 +1,57 @@
+"""recovery-action: what the driver itself asks for, NVML field 230 (table 3.3)."""
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import sampled
+from checks.gpu.sample import RESET_REQUIRED, Gpus, Sample
+from checks.kernel import recovery
+
+_WANTS = {
+    1: "a reset of this GPU",
+    2: "a reboot of the node",
+    3: "that peer-to-peer traffic of this GPU is drained",
+    4: "a reset of this GPU once its jobs have ended",
+}
+
+
+def look(scene: Scene) -> Look:
+    """Judge each GPU's recovery action, and calls that were refused because a reset is due."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    return Seen(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
+
+
+def _judge(sample: Sample) -> Symptom | None:
+    wanted = sample.recovery_action
+    if wanted:
+        # A number that the table does not have is never None: a person reads it.
+        verdict = recovery.BY_NUMBER.get(wanted, recovery.UNREADABLE)
+        text = _WANTS.get(wanted, f"a recovery that we do not know, number {wanted}")
+        return _symptom(sample, verdict.severity, verdict.action, f"The driver asks for {text}.")
+    refused = sample.failed == RESET_REQUIRED or any(code == RESET_REQUIRED for _, code in sample.denied)
+    if refused:
+        text = "The driver refuses calls to this GPU until it is reset."
+        return _symptom(sample, Severity.CRITICAL, Action.RESET_GPU, text)
+    return None
+
+
+def _symptom(sample: Sample, severity: Severity, action: Action, summary: str) -> Symptom:
+    return Symptom(
+        code="recovery-action",
+        subsystem="recovery",
+        severity=severity,
+        action=action,
+        gpu=sample.gpu,
+        summary=summary,
+        evidence=f"NVML field 230: {sample.recovery_action}",
+    )
+
+
+CHECK = Check(
+    name="recovery-action",
+    about="the driver asks for no reset, reboot or drain",
+    look=look,
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)

@@ -1,0 +1,96 @@
+"""remap-pending, remap-failure, remap-many and retired-pages: how the GPU replaces bad memory (table 1.1)."""
+
+from collections.abc import Callable
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import sampled
+from checks.gpu.sample import Gpus, Sample
+from checks.policy import GpuLimits
+
+Judge = Callable[[Sample, GpuLimits], Symptom | None]
+
+
+def _look(judge: Judge) -> Callable[[Scene], Look]:
+    def look(scene: Scene) -> Look:
+        gpus = sampled(scene)
+        if isinstance(gpus, Blind):
+            return gpus
+        return Seen(symptoms=tuple(filter(None, (judge(each, scene.policy.gpu) for each in gpus.samples))))
+
+    return look
+
+
+def judge_pending(sample: Sample, _: GpuLimits) -> Symptom | None:
+    """Return that bad rows wait to be replaced, which the next reset does."""
+    if not sample.remap_pending:
+        return None
+    summary = "Bad memory rows of the GPU will be replaced at its next reset; reset it when it is drained."
+    return _symptom(sample, "remap-pending", summary, (Severity.WARNING, Action.RESET_GPU))
+
+
+def judge_failure(sample: Sample, _: GpuLimits) -> Symptom | None:
+    """Return that bad rows could not be replaced: none are left, and no reboot brings one back."""
+    if not sample.remap_failure:
+        return None
+    summary = "The GPU has no spare rows left for bad memory: replace the board."
+    return _symptom(sample, "remap-failure", summary, (Severity.CRITICAL, Action.FAILOVER))
+
+
+def judge_many(sample: Sample, limits: GpuLimits) -> Symptom | None:
+    """Return that many rows were replaced because of uncorrectable errors."""
+    if sample.remapped_rows is None or sample.remapped_rows < limits.remapped_rows:
+        return None
+    summary = "Many memory rows of the GPU had to be replaced: plan to replace the board."
+    return _symptom(sample, "remap-many", summary, (Severity.WARNING, Action.ASK))
+
+
+def judge_retired(sample: Sample, limits: GpuLimits) -> Symptom | None:
+    """Return that pages of a GPU older than Ampere wait for retirement, or that many are retired."""
+    pages = sample.retired_pages or 0
+    if not sample.retired_pending and pages < limits.retired_pages:
+        return None
+    summary = "Memory pages of the GPU are being retired; a reset retires those that wait."
+    return _symptom(sample, "retired-pages", summary, (Severity.WARNING, Action.ASK))
+
+
+def _symptom(sample: Sample, code: str, summary: str, verdict: tuple[Severity, Action]) -> Symptom:
+    return Symptom(
+        code=code,
+        subsystem="ecc",
+        severity=verdict[0],
+        action=verdict[1],
+        gpu=sample.gpu,
+        summary=summary,
+        evidence=f"remapped rows {sample.remapped_rows}, retired pages {sample.retired_pages}",
+    )
+
+
+PENDING = Check(
+    name="remap-pending",
+    about="no memory rows wait to be replaced",
+    look=_look(judge_pending),
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)
+FAILURE = Check(
+    name="remap-failure",
+    about="bad memory rows could be replaced",
+    look=_look(judge_failure),
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)
+MANY = Check(
+    name="remap-many",
+    about="few memory rows had to be replaced",
+    look=_look(judge_many),
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)
+RETIRED = Check(
+    name="retired-pages",
+    about="few memory pages had to be retired (before Ampere)",
+    look=_look(judge_retired),
+    rule=Rule(raise_polls=2, clear_polls=2),
+    needs=Gpus,
+)

@@ -1,0 +1,131 @@
+"""slowdown, slowdown-sw and temperature: the GPU is slowed by heat or power, or is about to be (table 1.1).
+
+Reasons are a mask and tested by bits (rule T4). The power cap (0x4) is normal.
+"""
+
+from collections.abc import Callable
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.gpu.held import sampled, step
+from checks.gpu.sample import Gpus, Sample
+
+HARDWARE, HARDWARE_HEAT, POWER_BRAKE, SOFTWARE_HEAT = 0x8, 0x40, 0x80, 0x20
+"""Bits of the reasons (nvml.h, nvmlClocksEventReason*)."""
+
+EVERY_SECONDS = 60.0
+
+SLOWED_PART = 0.5
+"""Part of a minute slowed that counts as a slow minute, even if the mask was clear when asked (ours)."""
+
+POLLS = 10
+"""Looks of which some have to be slow (table 1.1)."""
+
+_NAMES = ((HARDWARE_HEAT, "heat"), (POWER_BRAKE, "power brake"), (HARDWARE, "hardware"))
+_QUIET_SECONDS = 600.0
+
+
+def look_hardware(scene: Scene) -> Look:
+    """Find GPUs that the hardware slows down, for heat, power or a reason of its own."""
+    mask = HARDWARE | HARDWARE_HEAT | POWER_BRAKE
+    return _look(scene, mask, lambda each: each.slowed_ns, _hardware)
+
+
+def look_software(scene: Scene) -> Look:
+    """Find GPUs that the driver slows down for heat."""
+    return _look(scene, SOFTWARE_HEAT, lambda each: each.slowed_sw_ns, _software)
+
+
+def _look(
+    scene: Scene,
+    mask: int,
+    spent: Callable[[Sample], int | None],
+    judge: Callable[[Sample, Rule], Symptom],
+) -> Look:
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    rule = Rule(
+        raise_polls=scene.policy.gpu.slowdown_polls,
+        of_polls=POLLS,
+        clear_polls=2,
+        clear_seconds=_QUIET_SECONDS,
+    )
+    readings: dict[str, float] = {}
+    found = []
+    for sample in gpus.samples:
+        slow = bool((sample.reasons or 0) & mask)
+        if (nanoseconds := spent(sample)) is not None:
+            seconds = nanoseconds / 1e9
+            readings[sample.gpu] = seconds
+            slow |= step(scene.past, sample.gpu, seconds) >= SLOWED_PART * EVERY_SECONDS
+        if slow:
+            found.append(judge(sample, rule))
+    return Seen(symptoms=tuple(found), readings=readings)
+
+
+def _hardware(sample: Sample, rule: Rule) -> Symptom:
+    why = ", ".join(name for bit, name in _NAMES if (sample.reasons or 0) & bit)
+    return Symptom(
+        code="slowdown",
+        subsystem="thermal",
+        severity=Severity.CRITICAL,
+        action=Action.FAILOVER,
+        gpu=sample.gpu,
+        summary="The hardware slows the GPU down, for heat or power.",
+        evidence=f"reasons {sample.reasons or 0:#x} ({why or 'by time spent'})",
+        rule=rule,
+    )
+
+
+def _software(sample: Sample, rule: Rule) -> Symptom:
+    return Symptom(
+        code="slowdown-sw",
+        subsystem="thermal",
+        severity=Severity.WARNING,
+        action=Action.NONE,
+        gpu=sample.gpu,
+        summary="The driver slows the GPU down to keep it cool.",
+        evidence=f"reasons {sample.reasons or 0:#x}",
+        rule=rule,
+    )
+
+
+def look_temperature(scene: Scene) -> Look:
+    """Find GPUs that are few degrees below their slowdown temperature."""
+    gpus = sampled(scene)
+    if isinstance(gpus, Blind):
+        return gpus
+    limits = scene.policy.gpu
+    margins = [(each.gpu, each.margin) for each in gpus.samples if each.margin is not None]
+    return Seen(
+        symptoms=tuple(
+            Symptom(
+                code="temperature",
+                subsystem="thermal",
+                severity=Severity.WARNING,
+                action=Action.NONE,
+                gpu=gpu,
+                summary="The GPU is about as hot as it may get before it is slowed down.",
+                evidence=f"{margin} degrees Celsius below the slowdown temperature",
+                only_holds=margin > limits.margin_celsius,
+            )
+            for gpu, margin in margins
+            if margin <= limits.margin_clear_celsius
+        )
+    )
+
+
+HARDWARE_CHECK = Check(
+    name="slowdown", about="hardware does not slow GPUs down", look=look_hardware, needs=Gpus
+)
+SOFTWARE_CHECK = Check(
+    name="slowdown-sw", about="the driver does not slow GPUs down", look=look_software, needs=Gpus
+)
+TEMPERATURE = Check(
+    name="temperature",
+    about="GPUs are cooler than where they are slowed down",
+    look=look_temperature,
+    rule=Rule(raise_polls=3, clear_polls=2, clear_seconds=_QUIET_SECONDS),
+    needs=Gpus,
+)
