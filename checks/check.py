@@ -129,7 +129,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One check: a name, how often it looks, the rule for what it sees, and the look itself.
 
     `about` is one line for people. `needs` is what a door has to have fetched. Readings are remembered for
-    `remember_seconds`.
+    `remember_seconds`. `all_code` names the finding of every device at once (`Seen.of`).
     """
 
     name: str
@@ -139,6 +139,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule = Rule()
     needs: type | None = None
     remember_seconds: float = 3600.0
+    all_code: str = ""
 
 
 class Door(Protocol):

@@ -25,7 +25,8 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     `gpu_device` and `gpu_board` are the GPUs' PCI device and subsystem ids (`10de:2330`). `ib_ports` are
     `mlx5_0` (its port 1) or `mlx5_0/2`; without them the ports that were once up in this boot. `nics` are
     Ethernet interfaces. `memory_gib` is the installed memory, `cpus` the number of online processors.
-    `mounts` must be mounted and answer; `writable` must not be read-only; `disks` must have space.
+    `mounts` must be mounted and answer; `writable` must not be read-only (nor must the root, if it was not so
+    from the start); `disks` must have space.
     """
 
     gpus: Count | None = None
@@ -43,22 +44,23 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     memory_gib: Number | None = None
     cpus: Count | None = None
     mounts: tuple[AbsolutePath, ...] = ()
-    writable: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet")
+    writable: tuple[AbsolutePath, ...] = ("/var/lib/kubelet",)
     disks: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet", "/var/lib/containerd")
 
 
 class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A program that listens on a Unix socket for as long as it lives."""
+    """A program that the init system keeps running; `process` is its short name (15 letters at most)."""
 
     name: DeviceName
-    socket: AbsolutePath
+    process: Annotated[str, msgspec.Meta(min_length=1, max_length=15)]
 
 
 SERVICES = (
-    Service(name="kubelet", socket="/var/lib/kubelet/pod-resources/kubelet.sock"),
-    Service(name="containerd", socket="/run/containerd/containerd.sock"),
+    Service(name="kubelet", process="kubelet"),
+    Service(name="containerd", process="containerd"),
+    Service(name="cri-o", process="crio"),
 )
-"""Watched unless the policy names others; one whose directory is not there is not installed."""
+"""Watched, once they have run in this boot, unless the policy names others."""
 
 
 class GpuLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -141,7 +143,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     gpu: GpuLimits = GpuLimits()
     network: NetworkLimits = NetworkLimits()
     host: HostLimits = HostLimits()
-    services: tuple[Service, ...] = SERVICES
+    services: tuple[Service, ...] = ()
     disabled: tuple[str, ...] = ()
 
 

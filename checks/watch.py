@@ -146,7 +146,7 @@ def _believable(check: Check, seen: Seen, memory: Memory) -> tuple[Symptom, ...]
 
 
 def _all_code(check: Check) -> str:
-    return f"{check.name}-all"
+    return check.all_code or f"{check.name}-all"
 
 
 def _follow(track: Track, symptom: Symptom | None, rule: Rule, at: Moment) -> bool:

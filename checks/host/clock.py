@@ -1,0 +1,70 @@
+"""clock: the node's clock is kept in step by somebody, by the kernel's own word (table 1.3)."""
+
+import ctypes
+import errno
+import os
+import struct
+from pathlib import Path
+
+import msgspec
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host.read import text
+
+BOOT_ID = "proc/sys/kernel/random/boot_id"
+
+UNSYNCHRONISED = 0x40
+"""STA_UNSYNC of adjtimex(2): no time daemon has disciplined the clock lately."""
+
+_HEAD = "I4xqqqqi"
+"""struct timex of 64-bit Linux: modes, offset, freq, maxerror and esterror in microseconds, status."""
+
+
+class ClockState(msgspec.Struct, frozen=True):
+    """What the kernel knows of its clock: whether somebody keeps it, and how far it may be off."""
+
+    synchronised: bool
+    error_seconds: float
+
+
+def look(scene: Scene) -> Look:
+    """Ask this kernel; a tree of files of another boot has no clock that could be asked."""
+    if text(scene.root / BOOT_ID) != text(Path("/") / BOOT_ID):
+        return Seen()
+    state = ask()
+    return state if isinstance(state, Blind) else judge(state, scene)
+
+
+def ask() -> ClockState | Blind:
+    """Return the state of this kernel's clock, without changing anything."""
+    answer = ctypes.create_string_buffer(256)
+    if ctypes.CDLL(None, use_errno=True).adjtimex(answer) < 0:
+        code = ctypes.get_errno()
+        return Blind(f"adjtimex: {errno.errorcode.get(code, code)} ({os.strerror(code)})")
+    _, _, _, _, error, status = struct.unpack_from(_HEAD, answer)
+    return ClockState(not status & UNSYNCHRONISED, error / 1e6)
+
+
+def judge(state: ClockState, scene: Scene) -> Look:
+    """Return what is wrong with the clock."""
+    limits = scene.policy.host
+    if state.synchronised and state.error_seconds <= limits.clock_offset_seconds:
+        return Seen()
+    kept = "is kept" if state.synchronised else "is not kept"
+    return Seen(
+        symptoms=(
+            Symptom(
+                code="clock",
+                subsystem="clock",
+                severity=Severity.WARNING,
+                action=Action.ASK,
+                summary="The node's clock is not in step: certificates, logs and leases will go wrong.",
+                evidence=f"the clock {kept} by a time daemon, estimated error {state.error_seconds:g} s",
+                rule=Rule(raise_seconds=limits.clock_seconds, clear_polls=1),
+            ),
+        )
+    )
+
+
+CHECK = Check(name="clock", about="the clock is kept in step", look=look, every_seconds=120.0)

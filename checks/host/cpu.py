@@ -1,0 +1,47 @@
+"""cpu: every processor is online (table 1.3)."""
+
+from checks.check import Blind, Check, Look, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host.read import text
+
+ONLINE = "sys/devices/system/cpu/online"
+"""Ranges of processors, such as 0-95,97."""
+
+
+def look(scene: Scene) -> Look:
+    """Compare the processors that are online with the configuration."""
+    expected = scene.policy.expected.cpus
+    if expected is None:
+        return Seen()
+    online = count(text(scene.root / ONLINE) or "")
+    if online is None:
+        return Blind(f"/{ONLINE} cannot be read")
+    if online >= expected:
+        return Seen()
+    return Seen(
+        symptoms=(
+            Symptom(
+                code="cpu-missing",
+                subsystem="cpu",
+                severity=Severity.CRITICAL,
+                action=Action.FAILOVER,
+                summary="The node has fewer processors online than its pool has.",
+                evidence=f"{online} of {expected}",
+            ),
+        )
+    )
+
+
+def count(ranges: str) -> int | None:
+    """Return how many processors `ranges` names, None when it is not understood."""
+    total = 0
+    try:
+        for part in ranges.split(","):
+            first, _, last = part.partition("-")
+            total += int(last or first) - int(first) + 1
+    except ValueError:
+        return None
+    return total
+
+
+CHECK = Check(name="cpu", about="every processor is online", look=look)

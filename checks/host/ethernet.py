@@ -1,0 +1,54 @@
+"""ethernet: the node's network links carry, unless an administrator took them down (table 1.2)."""
+
+from pathlib import Path
+
+from checks.check import Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host.infiniband import IFF_UP
+from checks.host.read import names, text
+
+CLASS = "sys/class/net"
+"""One entry an interface: `flags`, `type`, `carrier` (unreadable when it is off), `device` if it is real."""
+
+ETHERNET = "1"
+"""Kind of an Ethernet interface (ARPHRD_ETHER)."""
+
+
+def look(scene: Scene) -> Look:
+    """Look at the interfaces of the policy, else at the real ones that carried before in this boot."""
+    real = [name for name in names(scene.root / CLASS) or () if _is_real(scene.root / CLASS / name)]
+    carrying = {name: 1.0 for name in real if text(scene.root / CLASS / name / "carrier") == "1"}
+    expected = scene.policy.expected.nics
+    watched = expected or tuple(sorted({*scene.past, *carrying}))
+    symptoms = []
+    for name in watched:
+        place = scene.root / CLASS / name
+        flags = text(place / "flags")
+        if flags is None:
+            # Moved into a pod or unplugged; a fault only where the interface is expected.
+            symptoms += [_symptom(name, "is not there", scene)] if name in expected else []
+        elif int(flags, 16) & IFF_UP and text(place / "carrier") == "0":
+            symptoms.append(_symptom(name, "is switched on and has no carrier", scene))
+    return Seen(
+        symptoms=tuple(symptoms), readings={**dict.fromkeys(scene.past, 1.0), **carrying}, of=len(watched)
+    )
+
+
+def _is_real(place: Path) -> bool:
+    return text(place / "type") == ETHERNET and (place / "device").exists()
+
+
+def _symptom(name: str, state: str, scene: Scene) -> Symptom:
+    return Symptom(
+        code="ethernet",
+        subsystem="ethernet",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        device=name,
+        summary=f"The network link {name} is down.",
+        evidence=f"{name} {state}",
+        rule=Rule(raise_seconds=scene.policy.network.ethernet_down_seconds, clear_seconds=300.0),
+    )
+
+
+CHECK = Check(name="ethernet", about="Ethernet links carry", look=look, rule=Rule(clear_seconds=300.0))

@@ -1,0 +1,66 @@
+"""The node's mounts, by what the kernel's mountinfo says of them."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from checks.host.read import text
+
+SOURCES = ("proc/1/mountinfo", "proc/self/mountinfo")
+"""The first process's mounts; where the kernel refuses them (it asks for rights over that process) our own,
+in which the node's root is mounted under ours."""
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One mount. `path` is the node's; `read_only` is the file system's state, not that of this mount.
+
+    A bind mount may be read-only on purpose; a file system that the kernel gave up on is read-only itself.
+    """
+
+    path: str
+    kind: str
+    source: str
+    read_only: bool
+
+
+def read(root: Path) -> dict[str, Mount] | None:
+    """Return the mounts of the node under `root` by path, the topmost where several lie on each other.
+
+    None when the kernel does not show them.
+    """
+    for source in SOURCES:
+        content = text(root / source)
+        found = parse(content or "", "" if source == SOURCES[0] else str(root))
+        if found:
+            return found
+    return None
+
+
+def parse(content: str, prefix: str) -> dict[str, Mount]:
+    """Return the mounts in a mountinfo; of those under `prefix` only, as the node sees them."""
+    prefix = prefix.rstrip("/")
+    found = {}
+    for line in content.splitlines():
+        before, _, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if len(left) < 6 or len(right) < 3:
+            continue
+        path = _plain(left[4])
+        if path == prefix or path.startswith(f"{prefix}/"):
+            path = path.removeprefix(prefix) or "/"
+            found[path] = Mount(path, right[0], _plain(right[1]), "ro" in right[2].split(","))
+    return found
+
+
+def holds(mounts: dict[str, Mount], path: str) -> Mount | None:
+    """Return the mount that `path` lies on."""
+    while path not in mounts and path not in ("/", ""):
+        path = path.rpartition("/")[0] or "/"
+    return mounts.get(path)
+
+
+def _plain(text: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)

@@ -1,0 +1,74 @@
+"""mounts: expected mounts are there and answer; several of one server are one finding (table 1.3).
+
+A dead server is never a reason to repair a node.
+"""
+
+from collections.abc import Mapping
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host import mountinfo
+from checks.host.patience import Asked
+from checks.host.read import under
+
+NETWORK = frozenset({"nfs", "nfs4", "lustre", "ceph", "beegfs", "gpfs", "wekafs", "cifs", "fuse.sshfs"})
+"""Kinds of file systems that wait for a server: their mounts are asked also when nobody expects them."""
+
+ASKED_AT_ONCE = 32
+"""Mounts asked in one look (ours); a node with more of them asks the first ones by name."""
+
+
+class Mounts:
+    """The check, with the children that hang."""
+
+    def __init__(self) -> None:
+        self._asked = Asked()
+
+    def look(self, scene: Scene) -> Look:
+        """Ask every expected and every network mount."""
+        mounts = mountinfo.read(scene.root)
+        if mounts is None:
+            return Blind("the node's mounts cannot be read")
+        limits, expected = scene.policy.host, scene.policy.expected.mounts
+        missing = [_missing(path) for path in expected if path not in mounts]
+        network = [path for path, mount in mounts.items() if mount.kind in NETWORK]
+        asked = sorted({*network, *(path for path in expected if path in mounts)})[:ASKED_AT_ONCE]
+        answers = self._asked.answers({path: under(scene.root, path) for path in asked}, limits.mount_seconds)
+        hangs = _by_server({path: mounts[path].source for path, well in answers.items() if not well})
+        rule = Rule(raise_polls=limits.mount_polls, clear_polls=1)
+        return Seen(symptoms=(*missing, *(_hanging(server, paths, rule) for server, paths in hangs.items())))
+
+
+def _by_server(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    servers: dict[str, list[str]] = {}
+    for path, source in sources.items():
+        server = source.partition(":/")[0] if ":/" in source else source
+        servers.setdefault(server, []).append(path)
+    return servers
+
+
+def _missing(path: str) -> Symptom:
+    return Symptom(
+        code="mount-missing",
+        subsystem="storage",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        device=path,
+        summary=f"Nothing is mounted at {path}, where the cluster's configuration expects a mount.",
+    )
+
+
+def _hanging(server: str, paths: list[str], rule: Rule) -> Symptom:
+    return Symptom(
+        code="mount-hangs",
+        subsystem="storage",
+        severity=Severity.WARNING,
+        action=Action.NONE,
+        device=server,
+        summary=f"The mounts of {server} do not answer; no repair of the node can help.",
+        evidence=", ".join(paths),
+        rule=rule,
+    )
+
+
+CHECK = Check(name="mounts", about="expected and network mounts are there and answer", look=Mounts().look)

@@ -1,0 +1,69 @@
+"""nvme: every NVMe drive is there and alive (table 1.3)."""
+
+from pathlib import Path
+
+from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.finding import Action, Severity
+from checks.host.read import names, text
+
+CLASS = "sys/class/nvme"
+"""One entry a controller, each with a file `state`: live, resetting, connecting, dead, …"""
+
+LIVE = "live"
+
+STUCK_SECONDS = 300.0
+"""How long a drive may reset or connect (ours); the driver's own patience is a minute."""
+
+
+def look(scene: Scene) -> Look:
+    """Compare drives with the configuration, and with those that were alive earlier in this boot."""
+    found = names(scene.root / CLASS)
+    expected = scene.policy.expected.nvme
+    if found is None and names(scene.root / "sys/class") is None:
+        return Blind("sysfs cannot be read")
+    drives = _drives(scene.root / CLASS, found or [])
+    alive = [name for name, state in drives.items() if state == LIVE]
+    symptoms = [_dead(name, drives[name]) for name in drives if drives[name] != LIVE]
+    symptoms += [_dead(name, "gone") for name in sorted({*scene.past} - {*drives})]
+    if expected is not None and len(drives) < expected and not symptoms:
+        symptoms.append(_fewer(len(drives), expected))
+    return Seen(symptoms=tuple(symptoms), readings=dict.fromkeys([*scene.past, *alive], 1.0))
+
+
+def _drives(place: Path, controllers: list[str]) -> dict[str, str]:
+    """Return the state of each local drive by its serial number, which names keep through a reset.
+
+    One that vanishes between list and read is left out: it is the next look's.
+    """
+    drives = {}
+    for name in controllers:
+        state, kind = text(place / name / "state"), text(place / name / "transport")
+        if state is not None and kind in ("pcie", None):
+            drives[text(place / name / "serial") or name] = state
+    return drives
+
+
+def _dead(name: str, state: str) -> Symptom:
+    return Symptom(
+        code="nvme-missing" if state == "gone" else "nvme-dead",
+        subsystem="nvme",
+        severity=Severity.CRITICAL,
+        action=Action.FAILOVER,
+        device=name,
+        summary=f"The NVMe drive {name} is {state}.",
+        rule=None if state in ("gone", "dead") else Rule(raise_seconds=STUCK_SECONDS),
+    )
+
+
+def _fewer(count: int, expected: int) -> Symptom:
+    return Symptom(
+        code="nvme-missing",
+        subsystem="nvme",
+        severity=Severity.CRITICAL,
+        action=Action.FAILOVER,
+        summary="The node shows fewer NVMe drives than its pool has.",
+        evidence=f"{count} of {expected}",
+    )
+
+
+CHECK = Check(name="nvme", about="every NVMe drive is there and alive", look=look)
