@@ -10,12 +10,13 @@ import select
 import stat
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from checks.kernel.line import Header, read_header
-from checks.kernel.sift import HEAD, Sift
+from checks.kernel.sift import DUMP, FOREIGN, PLAIN, Sift
 
 RECORD_LIMIT = 65_536
 """Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
@@ -124,29 +125,33 @@ class Follower:
 
     def _take(self, source: "_Device | _File") -> list[Record | Lost] | None:
         """Return the wanted records of a batch, None at the end of the log."""
+        look, dump, anywhere, _ = self._sift
         items: list[Record | Lost] = []
-        taken = 0
         self._repeated.clear()
-        for raw in source.records():
-            head = HEAD.match(raw)
-            if head is None:
-                continue
-            foreign, number = head.groups()
-            sequence = int(number)
-            if self.last is not None and sequence != self.last + 1:
-                if sequence <= self.last:
+        taken, expected = False, None if self.last is None else self.last + 1
+        try:
+            for head in filter(None, map(look, islice(source.records(), BATCH_LIMIT))):
+                taken = True
+                sequence = int(head[PLAIN] or head[FOREIGN])
+                if sequence != expected and expected is not None:
+                    if sequence < expected:
+                        continue
+                    items.append(Lost(sequence - expected))
+                expected = sequence + 1
+                kind, raw = head.lastindex, head.string
+                if kind == FOREIGN or (kind == DUMP and not dump(raw)):
                     continue
-                items.append(Lost(sequence - self.last - 1))
-            self.last = sequence
-            if foreign is None and self._sift.wanted(raw, start := head.end()):
-                self._note(raw, start, items)
-            taken += 1
-            if taken >= BATCH_LIMIT:
-                break
+                if kind != PLAIN or anywhere in raw:
+                    self._note(raw, items)
+        except OSError:
+            # What was read before counts; a trouble that lasts is met again by the next read.
+            if not taken:
+                raise
+        self.last = None if expected is None else expected - 1
         return items if taken else None
 
-    def _note(self, raw: bytes, start: int, items: list[Record | Lost]) -> None:
-        text = raw[start:]
+    def _note(self, raw: bytes, items: list[Record | Lost]) -> None:
+        text = raw.partition(b";")[2]
         first = self._repeated.get(text)
         if first is not None:
             first.count += 1
@@ -156,7 +161,7 @@ class Follower:
             return
         record = Record(header, self._live)
         items.append(record)
-        if self._live and self._sift.countable(raw, start):
+        if self._live and self._sift.countable(raw):
             self._repeated[text] = record
         else:
             self._repeated.clear()

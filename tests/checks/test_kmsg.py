@@ -1,6 +1,7 @@
 """Following the kernel log: the real /dev/kmsg, and files that grow, shrink, vanish and are replaced."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log, Lost, Record
-from checks.kernel.sift import Sift
+from checks.kernel.sift import KERNEL, begins
 
 KMSG = Path("/dev/kmsg")
-EVERYTHING = Sift(lambda _record, _start: True, lambda _record, _start: False)
+EVERYTHING = KERNEL._replace(look=begins(rb"(?!)", b"").match, countable=re.compile(rb"(?!)").match)
 
 
 @pytest.fixture
@@ -174,9 +175,7 @@ def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[
 def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake: tuple[int, int]) -> None:
     log = tmp_path / "kmsg"
     append(log, "4,1,1,-;a", "4,2,1,-;b", "4,3,1,-;a")
-    follower = Follower(
-        Log(log, 0.01, wake[0]), Sift(lambda record, _start: b";b" in record, EVERYTHING.countable), None
-    )
+    follower = Follower(Log(log, 0.01, wake[0]), EVERYTHING._replace(look=begins(rb"(?!)", b"b").match), None)
     assert texts(follower.read(0)) == ["b"]
     assert follower.last == 3
     follower.close()
