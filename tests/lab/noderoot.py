@@ -1,9 +1,11 @@
-"""The files of a node that an agent looks at: kernel log, boot id, what NVIDIA's driver shows of its GPUs."""
+"""The files of a node that an agent looks at: kernel log, boot id, hardware, what NVIDIA's driver shows."""
 
 import shutil
 import time
 import uuid
 from pathlib import Path
+
+from tests.lab.hardware import furnish
 
 GPU_BUSES = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 """PCI buses of the eight GPUs of an HGX H100 board, as such servers number them."""
@@ -43,6 +45,7 @@ class NodeRoot:
         fresh.write_bytes(b"")
         fresh.replace(self._kmsg)
         self._sequence = 0
+        furnish(self.path, tuple(map(gpu_address, range(gpus))))
         self._show_gpus(gpus)
         for priority, text in BOOT_LINES:
             self.write_kernel(text, priority)
