@@ -76,6 +76,7 @@ class Rounds:
         self._clock = clock
         self._fetched: dict[type, Any] = {}
         self._stopping = threading.Event()
+        self._wake = threading.Event()
         self._threads = 0
         self._stranded = False
         self._lock = threading.Lock()
@@ -96,9 +97,13 @@ class Rounds:
             self._fetched = {}
             for job in self._jobs:
                 job.due = 0.0
+        self._wake.set()
 
     def supervise(self) -> None:
-        """Leave behind a look that takes too long, and say of those left behind that they are blind."""
+        """Leave behind a look that takes too long, and say of those left behind that they are blind.
+
+        To be called every few seconds; it also wakes rounds that slept past what is due.
+        """
         at = self._clock()
         with self._lock:
             for job in self._jobs:
@@ -114,10 +119,13 @@ class Rounds:
             job.give_up(at)
         if go_on:
             self._go_on()
+        if any(at.uptime >= job.due for job in self._jobs):
+            self._wake.set()
 
     def stop(self) -> None:
         """End soon; does not wait for a look under way."""
         self._stopping.set()
+        self._wake.set()
         for door in self._doors:
             door.close()
 
@@ -133,7 +141,8 @@ class Rounds:
             at = self._clock()
             job = self._next(at)
             if job is None:
-                self._stopping.wait(self._pause(at))
+                self._wake.wait(self._pause(at))
+                self._wake.clear()
                 continue
             try:
                 job.work(at)
