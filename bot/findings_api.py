@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bot.lifecycle.desk import Bell, Desk
+from bot.lifecycle.desk import Desk
 from bot.lifecycle.reports import ReportBook, Verdict
+from bot.lifecycle.rounds import Bell
 from checks.report import AUDIENCE, REPORT_PATH, decode
 from reconciler.observe import Identity, Observer, UnavailableError
 

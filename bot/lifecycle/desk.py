@@ -11,6 +11,7 @@ import structlog
 from bot.approval import Click
 from bot.incident import Cause, Event, Incident, State, follow
 from bot.lifecycle.metrics import Metrics
+from bot.lifecycle.rounds import Bell
 from bot.message.root import Standing
 from bot.recommend import PROVIDER, Recommendation, recommend
 from reconciler.observed import Node
@@ -56,24 +57,6 @@ class Case:
     click: Click | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-class Bell:
-    """Wakes every loop that waits: something has changed, look again."""
-
-    def __init__(self) -> None:
-        self._waiting: list[asyncio.Event] = []
-
-    def listen(self) -> asyncio.Event:
-        """Return an event that is set at every ring; the listener clears it."""
-        event = asyncio.Event()
-        self._waiting.append(event)
-        return event
-
-    def ring(self) -> None:
-        """Wake every listener."""
-        for event in self._waiting:
-            event.set()
 
 
 class Desk:

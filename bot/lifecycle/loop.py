@@ -1,11 +1,8 @@
 """The loops that keep reports, incidents, Git, Kubernetes and Slack in line, until they are told to stop.
 
-Each looks again after its own time, or when something has changed. A loop never dies of an error: it says so
-once and goes on, because a person who is not told is worse than a line in a log.
+Each looks again after its own time, or when something has changed.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,10 +10,11 @@ import structlog
 
 from bot.lifecycle.cluster import ClusterSync
 from bot.lifecycle.decide import Decisions
-from bot.lifecycle.desk import Bell, Desk
+from bot.lifecycle.desk import Desk
 from bot.lifecycle.git import GitSync
 from bot.lifecycle.notice import Patience, notice
 from bot.lifecycle.reports import ReportBook
+from bot.lifecycle.rounds import Bell, Step, run
 from bot.lifecycle.threads import Chat, Threads
 from bot.records.ledger import Ledger
 from reconciler.observe import Observer
@@ -65,19 +63,18 @@ class Lifecycle:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        times, bell = self._times, self.desk.bell
-        async with asyncio.TaskGroup() as group:
-            for name, bells, step in (
-                ("notice", (self.heard, bell), self._notice),
-                ("git-read", (self._git_news,), self._read_git),
-                ("git-write", (bell,), self._write_git),
-                ("nodes", (), self._read_nodes),
-                ("offers", (bell,), self._offer),
-                ("repairs", (), self._follow_repairs),
-                ("threads", (bell,), self._sync_threads),
-            ):
-                group.create_task(_every(name, bells, step), name=name)
-            log.info("lifecycle_started", cluster=self.desk.cluster, sweep=times.sweep.total_seconds())
+        bell = self.desk.bell
+        steps = (
+            Step("notice", (self.heard, bell), self._notice),
+            Step("git-read", (self._git_news,), self._read_git),
+            Step("git-write", (bell,), self._write_git),
+            Step("nodes", (), self._read_nodes),
+            Step("offers", (bell,), self._offer),
+            Step("repairs", (), self._follow_repairs),
+            Step("threads", (bell,), self._sync_threads),
+        )
+        log.info("lifecycle_started", cluster=self.desk.cluster, sweep=self._times.sweep.total_seconds())
+        await run(steps, self.desk.metrics)
 
     async def _notice(self) -> timedelta:
         notice(self.desk, self.book.all(), self._patience)
@@ -111,35 +108,3 @@ class Lifecycle:
             return self._times.sweep
         wait = await self._threads.sync()
         return timedelta(seconds=-wait) if wait else self._times.sweep
-
-
-Step = Callable[[], Awaitable[timedelta]]
-
-
-async def _every(name: str, bells: tuple[Bell, ...], step: Step) -> None:
-    """Run `step` for ever: again after the time it answers, or at a ring; a negative time is slept out."""
-    rung = [bell.listen() for bell in bells]
-    failed = ""
-    while True:
-        for event in rung:
-            event.clear()
-        try:
-            pause = await step()
-            failed = ""
-        except Exception as error:
-            if failed != repr(error):
-                log.exception("loop_failed", loop=name)
-            failed, pause = repr(error), -timedelta(seconds=1)
-        await _pause(rung, pause)
-
-
-async def _pause(rung: list[asyncio.Event], pause: timedelta) -> None:
-    if pause < timedelta(0) or not rung:
-        await asyncio.sleep(abs(pause.total_seconds()))
-        return
-    waiting = [asyncio.create_task(event.wait()) for event in rung]
-    try:
-        await asyncio.wait(waiting, timeout=pause.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()

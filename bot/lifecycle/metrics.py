@@ -47,3 +47,9 @@ class Metrics:
             buckets=(0.25, 0.5, 1, 2, 5, 10, 30, 60, 300),
             registry=self.registry,
         )
+        self.rounds = Counter(
+            "clusterwright_bot_rounds",
+            "Sweeps that did not run as planned: missed, failed, or still busy (overrun).",
+            ["round", "kind"],
+            registry=self.registry,
+        )

@@ -1,0 +1,118 @@
+"""Every step goes on for ever: late, rung, failing or slow, and never twice at once."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from itertools import pairwise
+
+from bot.lifecycle.metrics import Metrics
+from bot.lifecycle.rounds import Bell, Step, run
+
+LONG = timedelta(hours=1)
+
+
+def _run(seconds: float, *steps: Step, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Metrics:
+    metrics = Metrics()
+
+    async def for_a_while() -> None:
+        task = asyncio.create_task(run(steps, metrics))
+        await asyncio.sleep(0.1)
+        if meanwhile is not None:
+            await meanwhile()
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(for_a_while())
+    return metrics
+
+
+def test_a_step_looks_again_after_the_time_it_asked_for() -> None:
+    looks: list[float] = []
+
+    async def look() -> timedelta:
+        looks.append(time.monotonic())
+        return timedelta(seconds=0.1)
+
+    _run(0.9, Step("step", (), look))
+    assert 5 <= len(looks) <= 11
+
+
+def test_a_ring_wakes_a_step_at_once() -> None:
+    looks: list[float] = []
+    bell = Bell()
+
+    async def look() -> timedelta:
+        looks.append(time.monotonic())
+        return LONG
+
+    async def ring() -> None:
+        bell.ring()
+
+    _run(0.3, Step("step", (bell,), look), meanwhile=ring)
+    assert len(looks) == 2
+
+
+def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
+    state = {"looking": 0, "most": 0, "looks": 0}
+    bell = Bell()
+
+    async def look() -> timedelta:
+        state["looking"] += 1
+        state["looks"] += 1
+        state["most"] = max(state["most"], state["looking"])
+        await asyncio.sleep(0.15)
+        state["looking"] -= 1
+        return LONG
+
+    async def ring() -> None:
+        for _ in range(3):
+            bell.ring()
+
+    metrics = _run(0.6, Step("step", (bell,), look), meanwhile=ring)
+    assert (state["looks"], state["most"]) == (2, 1)
+    assert metrics.registry.get_sample_value(
+        "clusterwright_bot_rounds_total", {"round": "step", "kind": "overrun"}
+    ) in (None, 0.0)
+
+
+def test_a_dependency_that_asked_for_patience_is_not_rung_awake() -> None:
+    looks: list[float] = []
+    bell = Bell()
+
+    async def look() -> timedelta:
+        looks.append(time.monotonic())
+        return -timedelta(seconds=0.6)
+
+    async def ring() -> None:
+        bell.ring()
+
+    _run(0.3, Step("step", (bell,), look), meanwhile=ring)
+    assert len(looks) == 1
+
+
+def test_a_step_that_fails_goes_on() -> None:
+    looks: list[float] = []
+
+    async def look() -> timedelta:
+        looks.append(time.monotonic())
+        raise RuntimeError("nobody foresaw this")
+
+    _run(1.4, Step("step", (), look))
+    assert len(looks) == 2
+
+
+def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None:
+    looks: list[float] = []
+
+    async def look() -> timedelta:
+        looks.append(time.monotonic())
+        return timedelta(seconds=0.2)
+
+    async def block() -> None:
+        time.sleep(1.5)
+
+    _run(0.5, Step("step", (), look), meanwhile=block)
+    assert any(later - earlier >= 1.2 for earlier, later in pairwise(looks))
+    assert time.monotonic() - looks[-1] < 1.0
