@@ -1,0 +1,222 @@
+"""The GPU door: rounds over a fake bus and the stand-in library, through the real child."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checks.check import Scene
+from checks.gpu.door import GpuDoor
+from checks.gpu.leave_alone import LeaveAlone, leave_alone
+from checks.gpu.sample import Gpus, Refused
+from checks.kernel.event import Event
+from checks.policy import Policy
+from tests.checks.gpu.course import ONE, START, TWO
+from tests.lab.nvml.bus import plug, unload, unplug
+from tests.lab.nvml.library import Machine
+
+HANGS = "nvmlDeviceGetFieldValues"
+
+
+class Rounds:
+    """Fetches minute by minute, as the agent does."""
+
+    def __init__(self, root: Path, environment: dict[str, str]) -> None:
+        self.root = root
+        self.door = GpuDoor(environment, deadline_seconds=1.0)
+        self.uptime = 1000.0
+        self.gpus: Gpus | None = None
+        self.alone = LeaveAlone()
+
+    def round(self, minutes: float = 1) -> Gpus:
+        """Fetch, and let so many minutes pass."""
+        held = {} if self.gpus is None else {Gpus: self.gpus}
+        scene = Scene(
+            root=self.root,
+            now=START,
+            uptime=self.uptime,
+            policy=Policy(),
+            fetched={LeaveAlone: self.alone, **held},
+        )
+        self.gpus = self.door.fetch(scene)
+        self.uptime += minutes * 60
+        return self.gpus
+
+
+@pytest.fixture
+def rounds(tmp_path: Path, environment: dict[str, str]) -> Iterator[Rounds]:
+    root = tmp_path / "node"
+    plug(root, ONE)
+    plug(root, TWO)
+    rounds = Rounds(root, environment)
+    yield rounds
+    rounds.door.close()
+
+
+def failed(gpus: Gpus) -> dict[str, int]:
+    return {each.gpu: each.failed for each in gpus.samples}
+
+
+def test_a_round_hears_all_three_witnesses(rounds: Rounds) -> None:
+    found = rounds.round()
+    assert [each.gpu for each in found.pci or ()] == [ONE, TWO]
+    assert found.driver == (ONE, TWO)
+    assert found.library is not None
+    assert failed(found) == {ONE: 0, TWO: 0}
+    assert all(each.board is not None for each in found.samples)
+    assert (found.misses, found.refused, found.rounds) == (0, None, 1)
+
+
+def test_one_child_serves_all_rounds_and_the_board_is_kept_between_its_readings(
+    rounds: Rounds, machine: Machine
+) -> None:
+    rounds.round()
+    child = rounds.door.child_pid
+    machine.calls[ONE, "nvmlDeviceGetPersistenceMode"] = 0
+    machine.fields[ONE, "4"] = 1
+    machine.write()
+    for _ in range(8):
+        first = rounds.round().samples[0]
+        assert first.ecc_uncorrected == 1
+        assert first.board is not None
+        assert first.board.persistence is True
+    rounds.round()
+    board = rounds.round().samples[0].board
+    assert board is not None
+    assert board.persistence is False, "ten minutes have passed"
+    assert rounds.door.child_pid == child
+
+
+def test_a_node_without_gpus_starts_no_child(tmp_path: Path, environment: dict[str, str]) -> None:
+    bare = Rounds(tmp_path, environment)
+    assert bare.round() == Gpus()
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    assert bare.round() == Gpus(pci=())
+    assert bare.door.child_pid is None
+
+
+def test_a_gpu_that_is_passed_through_is_not_asked(rounds: Rounds) -> None:
+    unplug(rounds.root, TWO)
+    plug(rounds.root, TWO, driver="vfio-pci")
+    assert failed(rounds.round()) == {ONE: 0}
+
+
+def test_a_lost_gpu_keeps_what_was_known_of_it(rounds: Rounds, machine: Machine) -> None:
+    machine.fields[TWO, "4"] = 3
+    machine.write()
+    rounds.round()
+    machine.lose(TWO)
+    machine.write()
+    found = rounds.round()
+    assert failed(found) == {ONE: 0, TWO: 15}
+    assert found.samples[1].ecc_uncorrected == 3
+
+
+def test_a_missed_deadline_ends_the_round_and_the_next_begins_behind(
+    rounds: Rounds, machine: Machine
+) -> None:
+    rounds.round()
+    machine.hangs.add((ONE, HANGS))
+    machine.fields |= {(ONE, "4"): 1, (TWO, "4"): 1}
+    machine.write()
+    found = rounds.round()
+    assert (found.misses, found.missed) == (1, f"{ONE}: no answer in 1 s")
+    assert [each.ecc_uncorrected for each in found.samples] == [0, 0]
+    found = rounds.round()
+    assert [each.ecc_uncorrected for each in found.samples] == [0, 1], "the healthy one is read first now"
+    assert found.misses == 2
+
+
+def test_nvml_is_left_alone_for_longer_after_each_bad_round(rounds: Rounds, machine: Machine) -> None:
+    rounds.round()
+    machine.hangs.add(("*", HANGS))
+    machine.write()
+    asked = [rounds.round().rounds for _ in range(12)]
+    assert asked == [2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5]
+    machine.hangs.clear()
+    machine.write()
+    while (found := rounds.round()).misses:
+        assert rounds.uptime < 4000, "ten minutes are the longest pause"
+    assert failed(found) == {ONE: 0, TWO: 0}
+
+
+def test_a_timeout_that_the_driver_tells_of_is_a_missed_deadline(rounds: Rounds, machine: Machine) -> None:
+    machine.errors[ONE, HANGS] = 10
+    machine.write()
+    assert rounds.round().misses == 1
+
+
+def test_a_gpu_that_the_kernel_log_gave_up_is_not_asked(rounds: Rounds, machine: Machine) -> None:
+    rounds.round()
+    machine.hangs.add((TWO, "*"))
+    machine.fields[ONE, "4"] = 1
+    machine.write()
+    xid = Event(code="79", subsystem="xid", gpu=TWO)
+    rounds.alone = leave_alone([xid, Event(code="13", subsystem="xid", gpu=ONE)])
+    found = rounds.round()
+    assert (found.misses, found.left_alone) == (0, (TWO,))
+    assert [each.ecc_uncorrected for each in found.samples] == [1, 0]
+    rounds.alone = LeaveAlone()
+    machine.hangs.clear()
+    machine.fields[TWO, "4"] = 7
+    machine.write()
+    assert [each.ecc_uncorrected for each in rounds.round().samples] == [1, 7]
+
+
+def test_a_library_that_cannot_be_opened_is_told_and_tried_again(rounds: Rounds, machine: Machine) -> None:
+    machine.errors["*", "nvmlInitWithFlags"] = 18
+    machine.write()
+    assert rounds.round().refused == Refused("nvmlInitWithFlags", 18)
+    assert rounds.door.child_pid is None, "a new library is seen by a new process only"
+    machine.errors.clear()
+    machine.write()
+    found = rounds.round()
+    assert (found.refused, failed(found)) == (None, {ONE: 0, TWO: 0})
+
+
+def test_gpus_that_are_all_unknown_though_the_driver_has_them_blame_our_container(
+    rounds: Rounds, machine: Machine
+) -> None:
+    rounds.round()
+    machine.errors |= {(gpu, HANGS): 999 for gpu in (ONE, TWO)}
+    machine.write()
+    found = rounds.round()
+    assert found.refused == Refused("every GPU", 999)
+    assert rounds.door.child_pid is None
+
+
+def test_gpus_that_the_driver_got_later_are_found(rounds: Rounds, machine: Machine) -> None:
+    machine.drop(TWO)
+    machine.write()
+    assert failed(rounds.round()) == {ONE: 0, TWO: 6}
+    machine.gpus.append(TWO)
+    machine.write()
+    assert failed(rounds.round(minutes=10))[ONE] == 0
+    found = rounds.round()
+    assert found.library is not None
+    assert found.library.gpus == (ONE, TWO)
+
+
+def test_an_unloaded_driver_is_no_witness(rounds: Rounds, machine: Machine) -> None:
+    unload(rounds.root)
+    machine.errors["*", "nvmlInitWithFlags"] = 9
+    machine.write()
+    found = rounds.round()
+    assert (found.driver, found.library, found.refused) == (None, None, Refused("nvmlInitWithFlags", 9))
+
+
+def test_another_boot_begins_with_nothing_known(rounds: Rounds) -> None:
+    rounds.round()
+    rounds.gpus, rounds.uptime = None, 10.0
+    assert rounds.round().rounds == 1
+
+
+def test_the_kernel_log_silences_only_gpus_that_are_lost_or_hang() -> None:
+    events = [
+        Event(code="79", subsystem="xid", gpu=ONE),
+        Event(code="119", subsystem="xid", gpu=TWO),
+        Event(code="119", subsystem="xid"),
+        Event(code="48", subsystem="xid", gpu="0000:52:00.0"),
+        Event(code="79", subsystem="sxid", gpu="0000:61:00.0"),
+    ]
+    assert leave_alone(events) == LeaveAlone(frozenset({ONE, TWO}))
