@@ -30,6 +30,12 @@ def test_a_deletion_answers_with_a_status(kube: Kube, namespace: str) -> None:
     assert kube.request("DELETE", leases(namespace) + "/a")[0] == 404
 
 
+def test_a_path_below_an_object_deletes_nothing(kube: Kube, node: str) -> None:
+    for below in ("status", "nothing"):
+        assert kube.request("DELETE", f"/api/v1/nodes/{node}/{below}")[0] in (404, 405)
+    assert kube.request("GET", f"/api/v1/nodes/{node}")[0] == 200
+
+
 def test_preconditions_hold_or_nothing_is_deleted(kube: Kube, namespace: str) -> None:
     _, made = kube.request("POST", leases(namespace), {"metadata": {"name": "a"}})
     wrong = ({"uid": "00000000-0000-0000-0000-000000000000"}, {"resourceVersion": "1"})

@@ -141,7 +141,7 @@ async def _run(state: State, http: web.Request, request: Request, verb: str) -> 
             return _json(201 if new else 200, obj)
         case "patch":
             return _json(200, write.change(state, request, body, http.content_type))
-    if verb not in ANSWERS:
+    if verb not in ANSWERS or (verb == "delete" and request.subresource):
         message = "the server does not allow this method on the requested resource"
         raise ApiError(405, "MethodNotAllowed", message)
     if asked := http.query.get("gracePeriodSeconds"):
