@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from bot.incident import Decision, Incident, Offer, State, Why
+from bot.incident import Decision, Incident, Offer, State, Why, worst
 from bot.records.value import Closed, IncidentOpened, RecordedFinding, Rejected, Thread
 from reconciler.recorder import Event, Person
 from reconciler.repair.record import Approval, Evidence, RepairRecord, Value, action_id, digest
@@ -49,7 +49,8 @@ def opened(incident: Incident) -> Event:
         opened_at=incident.opened_at,
         findings=tuple(RecordedFinding.of(each) for each in incident.findings),
     )
-    subject = f"Open incident {incident.id}: {incident.cause.value} on {incident.node}"
+    lead = worst(incident.findings)
+    subject = f"Open incident {incident.id}: {lead.subsystem} {lead.code} on {incident.node}"
     return _event(incident, {OPENED: value}, subject, ["opened"])
 
 

@@ -51,7 +51,7 @@ def _event(path: str, outcome: RepairOutcome) -> Event:
     content = outcome.model_dump(mode="json", by_alias=True, exclude_none=True)
     return Event(
         files={outcome_path(path): yaml.safe_dump(content, sort_keys=False, allow_unicode=True)},
-        subject=f"{outcome.action} of {outcome.node}: {outcome.phase.lower()}",
+        subject=f"{outcome.action.capitalize()} of {outcome.node}: {outcome.phase.lower()}",
         body=outcome.reason,
         decision_id=f"{outcome.action_id}-outcome",
         trailers=(

@@ -52,7 +52,7 @@ def test_an_approved_record_becomes_an_outcome_in_git(site: Site, tmp_path: Path
     assert len(site.bmc.resets) == 1
     assert site.marks() == CLEAN
     message = town.host.show("log", "-1", "--format=%B", "incidents")
-    assert message.splitlines()[0] == f"reboot of {site.node}: succeeded"
+    assert message.splitlines()[0] == f"Reboot of {site.node}: succeeded"
     for trailer in (
         f"Incident: {site.incident}",
         f"Node: {site.node}",
