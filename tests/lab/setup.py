@@ -45,6 +45,11 @@ PROGRAMS = (
         "the browser tests",
         {"apt-get": "chromium", "dnf": "chromium", "pacman": "chromium", "brew": "--cask chromium"},
     ),
+    Program(
+        ("cc",),
+        "the stand-in NVML library",
+        {"apt-get": "gcc libc6-dev", "dnf": "gcc", "pacman": "gcc", "brew": "gcc"},
+    ),
 )
 
 INSTALLERS = {
@@ -140,7 +145,7 @@ def system_programs() -> list[str]:
     if installer == "apt-get" and os.geteuid() == 0:
         say("installing " + " ".join(packages))
         run("apt-get", "update", "-q")
-        run(*INSTALLERS["apt-get"].split(), "-q", *packages)
+        run(*INSTALLERS["apt-get"].split(), "-q", *" ".join(packages).split())
         return []
     missing = [f"{each.names[0]} (for {each.purpose})" for each in absent]
     sudo = "" if installer == "brew" else "sudo "
