@@ -107,7 +107,8 @@ def sentence(incident: Incident) -> str:
 def _what(incident: Incident) -> str:
     others = len(incident.findings) - 1
     more = f" {words.plural(others, 'more finding')} below." if others else ""
-    return f"*What is wrong*\n{escape(sentence(incident), SENTENCE)}{more}"
+    title = "What was wrong" if incident.state is State.CLOSED else "What is wrong"
+    return f"*{title}*\n{escape(sentence(incident), SENTENCE)}{more}"
 
 
 def _evidence(incident: Incident) -> Block:
