@@ -1,11 +1,16 @@
 """The `clusterwright` command. A command imports what it needs when it runs: the agent must stay small.
 
-Typer loads pydantic, 20 MB, as soon as it parses anything. The two commands that run on nodes are therefore
+Typer loads pydantic, 20 MB, as soon as it parses anything. The commands that run on nodes are therefore
 started before it; it knows them for the list in its help.
 """
 
+import json
 import sys
 import time
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -14,6 +19,14 @@ WRONG_USE = 2
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells use it."""
+
+
+class Form(StrEnum):
+    """How a command prints."""
+
+    TABLE = "table"
+    JSON = "json"
+
 
 app = typer.Typer(
     name="clusterwright",
@@ -45,6 +58,8 @@ def _run(arguments: list[str]) -> int:
             return _classify(rest)
         case ["agent", *rest]:
             return _agent(rest)
+        case ["checks", *rest]:
+            return _checks(rest)
         case _:
             return int(app(arguments, standalone_mode=False) or 0)
 
@@ -61,6 +76,12 @@ def _agent(arguments: list[str]) -> int:
     return run(arguments)
 
 
+def _checks(arguments: list[str]) -> int:
+    from checks.once import main as run  # noqa: PLC0415 - as above
+
+    return run(arguments, sys.stdout.buffer)
+
+
 @app.command(context_settings=_PASS_ON, add_help_option=False)
 def classify(context: typer.Context) -> None:
     """Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg."""
@@ -71,6 +92,30 @@ def classify(context: typer.Context) -> None:
 def agent(context: typer.Context) -> None:
     """Run the node agent: report what is wrong with this node to the bot, until stopped."""
     raise typer.Exit(_agent(context.args))
+
+
+@app.command(context_settings=_PASS_ON, add_help_option=False)
+def checks(context: typer.Context) -> None:
+    """Look once with passive checks at this node and print what they find; `checks list` names them."""
+    raise typer.Exit(_checks(context.args))
+
+
+@app.command(
+    epilog="Example: clusterwright lint . Exit codes: 0 nothing is wrong, 1 something is, 2 wrong use."
+)
+def lint(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False)],
+    output: Annotated[Form, typer.Option("--format", help="How to print.")] = Form.TABLE,
+) -> None:
+    """Validate a cluster repository: every error with its file and line."""
+    from reconciler.config import lint as linter  # noqa: PLC0415 - as above
+
+    faults = linter.lint(directory)
+    if output is Form.JSON:
+        sys.stdout.write(f"{json.dumps([asdict(each) for each in faults])}\n")
+    else:
+        sys.stdout.writelines(f"{each}\n" for each in faults)
+    raise typer.Exit(1 if faults else 0)
 
 
 @app.command(

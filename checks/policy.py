@@ -19,7 +19,13 @@ PortName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(/[
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class Written(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True, rename="camel"
+):
+    """A value that people write; unknown fields are refused, and what is a default is not written back."""
+
+
+class Expected(Written, frozen=True):
     """What a whole node of the pool has; what is left out is not expected and not judged.
 
     `gpu_device` and `gpu_board` are the GPUs' PCI device and subsystem ids (`10de:2330`). `ib_ports` are
@@ -48,7 +54,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     disks: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet", "/var/lib/containerd")
 
 
-class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class Service(Written, frozen=True):
     """A program that the init system keeps running; `process` is its short name (15 letters at most)."""
 
     name: DeviceName
@@ -63,7 +69,7 @@ SERVICES = (
 """Watched, once they have run in this boot, unless the policy names others."""
 
 
-class GpuLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class GpuLimits(Written, frozen=True):
     """Thresholds of table 1.1, per GPU.
 
     Corrected ECC errors a second that warn (ours: 10 for 5 min) and that are critical (1,000; NVSentinel saw
@@ -89,7 +95,7 @@ class GpuLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     leftover_mib: Number = 500.0
 
 
-class NetworkLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class NetworkLimits(Written, frozen=True):
     """Thresholds of table 1.2.
 
     An InfiniBand port that is down is critical after `ib_down_seconds` (gpud 4 min). `ib_flaps` link losses
@@ -106,7 +112,7 @@ class NetworkLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     ethernet_down_seconds: Seconds = 120.0
 
 
-class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class HostLimits(Written, frozen=True):
     """Thresholds of table 1.3.
 
     Free space that warns (gpud 10 % or 500 MB) and that clears (15 %). A mount hangs when its stat takes
@@ -135,8 +141,12 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     zombies: Count = 1000
     boot_seconds: Seconds = 3600.0
 
+    def __post_init__(self) -> None:
+        if self.disk_clear_percent < self.disk_free_percent:
+            raise ValueError("diskClearPercent is below diskFreePercent")
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+
+class Policy(Written, frozen=True):
     """What a node of one pool is to be, when its checks speak up, and which of them are off, by name."""
 
     expected: Expected = Expected()

@@ -154,6 +154,14 @@ class Actor:
         if answer.status not in (200, 201):
             raise refused("PATCH", path, answer)
 
+    def apply_config_map(self, config_map: Object) -> None:
+        """Server-side apply a ConfigMap of our own namespace, taking over what others wrote into it."""
+        path = f"/api/v1/namespaces/{self._namespace}/configmaps/{config_map['metadata']['name']}"
+        params = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        answer = self._connection.request("PATCH", path, config_map, params, APPLY_PATCH)
+        if answer.status not in (200, 201):
+            raise refused("PATCH", path, answer)
+
     def _patch_node(self, node: Node, patch: Object) -> Written | Conflict:
         patch.setdefault("metadata", {})["resourceVersion"] = node.resource_version
         return self._write("PATCH", f"/api/v1/nodes/{node.name}", patch, MERGE_PATCH)

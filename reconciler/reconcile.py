@@ -22,6 +22,7 @@ from reconciler.follow import Follower, GitOrders
 from reconciler.intake import Intake, read_repair
 from reconciler.observed import Node
 from reconciler.recorder import RecordUnavailableError
+from reconciler.render import node_checks
 from reconciler.repair import journal
 from reconciler.repair.admission import Refused, Unreadable
 from reconciler.repair.execute import Pass, advance, hold_back
@@ -69,6 +70,7 @@ class Reconciler:
         self._running: dict[str, Future[None]] = {}
         self._due: dict[str, datetime] = {}
         self._applied_at: datetime | None = None
+        self._rendered: Config | None = None
         self._stopping = threading.Event()
         self._wake = threading.Event()
 
@@ -123,7 +125,11 @@ class Reconciler:
         now = self._clock()
         if self._applied_at is None or now - self._applied_at > self._tempo.apply_every:
             apply_definitions(self._doors.actor, self._crds)
-            self._applied_at = now
+            self._applied_at, self._rendered = now, None
+        config = self._follower.desired.config
+        if config is not None and config != self._rendered:
+            self._doors.actor.apply_config_map(node_checks.config_map(config, self._doors.namespace))
+            self._rendered = config
 
     def _read(self, raw: Iterable[Object]) -> list[Repair]:
         found = []

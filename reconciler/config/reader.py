@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from reconciler.config.document import Document, Fault, documents
+from checks.policy import Policy
+from reconciler.config.document import Document, Fault, KeyPath, documents
+from reconciler.config.node_checks import policy, with_gpus
 from reconciler.config.schema import (
     API_VERSION,
     KINDS,
@@ -13,6 +15,7 @@ from reconciler.config.schema import (
     ClusterObject,
     Config,
     ConfigObject,
+    NodeChecksObject,
     RepairPolicy,
     RepairPolicyObject,
 )
@@ -57,8 +60,8 @@ def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
                 found.append((document, read_object))
     if faults:
         return ConfigErrors(tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))))
-    faults = [*_repeated(found), *_missing(found), *_pools_twice(found)]
-    return ConfigErrors(tuple(faults)) if faults else _config([each for _, each in found])
+    faults = [*_repeated(found), *_missing(found), *_pools_twice(found), *_unknown_pools(found)]
+    return ConfigErrors(tuple(faults)) if faults else _config(found)
 
 
 def validation_faults(document: Document, error: ValidationError) -> list[Fault]:
@@ -80,9 +83,19 @@ def _object(document: Document) -> ConfigObject | list[Fault] | None:
         text = f"kind: {value.get('kind')}: unknown; known are {', '.join(KINDS)}"
         return [Fault(document.file, document.line(("kind",)), text)]
     try:
-        return kind.model_validate(value)
+        found = kind.model_validate(value)
     except ValidationError as error:
         return validation_faults(document, error)
+    if isinstance(found, NodeChecksObject):
+        policies = (policy(document, where) for where in _policy_places(found))
+        faults = [fault for each in policies if isinstance(each, list) for fault in each]
+        return faults or found
+    return found
+
+
+def _policy_places(written: NodeChecksObject) -> list[KeyPath]:
+    default: list[KeyPath] = [("spec", "default")] if written.spec.default else []
+    return [*default, *(("spec", "pools", name) for name in written.spec.pools)]
 
 
 def _fault(document: Document, where: tuple[int | str, ...], kind: str, text: str) -> Fault:
@@ -126,14 +139,45 @@ def _pools_twice(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
     return faults
 
 
-def _config(found: Iterable[ConfigObject]) -> Config:
+def _unknown_pools(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
     every = tuple(found)
+    known = {pool.name for _, each in every if isinstance(each, ClusterObject) for pool in each.spec.pools}
+    return [
+        Fault(
+            document.file,
+            document.line(("spec", "pools", name)),
+            f"spec.pools.{name}: no such pool; known are {', '.join(sorted(known))}",
+        )
+        for document, each in every
+        if isinstance(each, NodeChecksObject)
+        for name in each.spec.pools
+        if name not in known
+    ]
+
+
+def _checks(cluster: ClusterObject, found: Iterable[tuple[Document, ConfigObject]]) -> Mapping[str, Policy]:
+    """Return the policy of each pool; what is written has been validated."""
+    written = next(((document, each) for document, each in found if isinstance(each, NodeChecksObject)), None)
+    chosen = {}
+    for pool in cluster.spec.pools:
+        own = pool.name in written[1].spec.pools if written else False
+        place: KeyPath = ("spec", "pools", pool.name) if own else ("spec", "default")
+        read_policy = policy(written[0], place) if written and (own or written[1].spec.default) else Policy()
+        if isinstance(read_policy, Policy):
+            chosen[pool.name] = with_gpus(read_policy, pool.gpus_per_node)
+    return chosen
+
+
+def _config(found: Iterable[tuple[Document, ConfigObject]]) -> Config:
+    written = tuple(found)
+    every = tuple(each for _, each in written)
     cluster = next(each for each in every if isinstance(each, ClusterObject))
     access = next(each for each in every if isinstance(each, AccessObject))
-    policy = next((each.spec for each in every if isinstance(each, RepairPolicyObject)), RepairPolicy())
+    repairs = next((each.spec for each in every if isinstance(each, RepairPolicyObject)), RepairPolicy())
     return Config(
         cluster=cluster.metadata.name,
         pools=cluster.spec.pools,
         approvers=access.spec.approvers,
-        policy=policy,
+        policy=repairs,
+        checks=_checks(cluster, written),
     )

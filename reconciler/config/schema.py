@@ -5,12 +5,14 @@ Field names in the files are camelCase, as in Kubernetes; unknown fields are ref
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
+
+from checks.policy import Policy
 
 API_VERSION: Final = "clusterwright.dev/v1alpha1"
 
@@ -136,23 +138,44 @@ class RepairPolicyObject(Written):
     spec: RepairPolicy = RepairPolicy()
 
 
-ConfigObject = ClusterObject | AccessObject | RepairPolicyObject
+class NodeChecksSpec(Written):
+    """What the checks on a node are told, by pool, and for every pool that is not named.
+
+    The values are the agent's own (`checks.policy.Policy`) and are validated as such.
+    """
+
+    pools: dict[str, dict[str, Any]] = {}
+    default: dict[str, Any] = {}
+
+
+class NodeChecksObject(Written):
+    """`kind: NodeChecks`, at most one a repository; without it the agents' defaults hold."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"]
+    kind: Literal["NodeChecks"]
+    metadata: Metadata
+    spec: NodeChecksSpec = NodeChecksSpec()
+
+
+ConfigObject = ClusterObject | AccessObject | RepairPolicyObject | NodeChecksObject
 
 KINDS: Final[Mapping[str, type[ConfigObject]]] = {
     "Cluster": ClusterObject,
     "Access": AccessObject,
     "RepairPolicy": RepairPolicyObject,
+    "NodeChecks": NodeChecksObject,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A cluster's whole configuration at one commit."""
+    """A cluster's whole configuration at one commit. `checks` has the policy of each pool's nodes."""
 
     cluster: str
     pools: tuple[Pool, ...]
     approvers: tuple[Approver, ...]
     policy: RepairPolicy
+    checks: Mapping[str, Policy] = field(default_factory=dict)
 
     def pool_of(self, labels: Mapping[str, str]) -> Pool | None:
         """Return the first pool that holds a node with these labels."""

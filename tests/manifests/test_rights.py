@@ -46,6 +46,7 @@ NAMESPACED = (
     "pods/ephemeralcontainers",
     "secrets",
     "configmaps",
+    "configmaps=clusterwright-checks",
     "serviceaccounts",
     "serviceaccounts/token",
     "events",
@@ -94,6 +95,7 @@ ALLOWED: dict[str, set[Right]] = {
         *rights("patch", "repairs.clusterwright.dev/status"),
         *rights("create patch", "customresourcedefinitions.apiextensions.k8s.io=repairs.clusterwright.dev"),
         *rights("get create patch", "leases.coordination.k8s.io", "clusterwright"),
+        *rights("create patch", "configmaps=clusterwright-checks", "clusterwright"),
         *rights("get", "leases.coordination.k8s.io", "kube-node-lease"),
     },
 }

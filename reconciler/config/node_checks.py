@@ -1,0 +1,76 @@
+"""`kind: NodeChecks` → one policy a pool, validated with the very structs that the agent reads it with.
+
+msgspec stops at the first fault; what is wrong is taken out and the rest looked at again, so that people are
+told of everything at once.
+"""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from checks.catalogue import NAMES
+from checks.policy import Policy
+from reconciler.config.document import Document, Fault, KeyPath
+
+_STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
+
+
+def policy(document: Document, where: KeyPath) -> Policy | list[Fault]:
+    """Return the policy that stands at `where` in the document, or everything that is wrong with it."""
+    written = document.value
+    for key in where:
+        written = written[key]
+    rest = copy.deepcopy(written)
+    faults: list[Fault] = []
+    while True:
+        try:
+            found = msgspec.convert(rest, Policy)
+            break
+        except msgspec.ValidationError as error:
+            text, path = _read(str(error))
+            faults.append(_fault(document, (*where, *path), text))
+            if not _take_out(rest, path):
+                return faults
+    faults += _unknown_checks(document, where, found)
+    return faults or found
+
+
+def with_gpus(written: Policy, gpus: int) -> Policy:
+    """Return the policy with the pool's own number of GPUs where it names none."""
+    if written.expected.gpus is not None:
+        return written
+    expected = msgspec.structs.replace(written.expected, gpus=gpus)
+    return msgspec.structs.replace(written, expected=expected)
+
+
+def _read(error: str) -> tuple[str, KeyPath]:
+    """Return what msgspec says is wrong, and where."""
+    text, _, place = error.partition(" - at `$")
+    steps = (match.groups() for match in _STEP.finditer(place))
+    path: KeyPath = tuple(name if name is not None else int(index) for name, index in steps if index != "...")
+    unknown = _UNKNOWN.match(text)
+    return ("unknown field", (*path, unknown[1])) if unknown else (text, path)
+
+
+def _take_out(value: Any, path: KeyPath) -> bool:
+    """Take the value at `path` out; of a list the whole, because what is left of one has other places."""
+    whole = next((index for index, key in enumerate(path) if isinstance(key, int)), len(path))
+    *before, last = path[:whole] or (None,)
+    for key in before:
+        value = value[key]
+    return isinstance(value, dict) and value.pop(last, None) is not None
+
+
+def _unknown_checks(document: Document, where: KeyPath, found: Policy) -> Iterator[Fault]:
+    for index, name in enumerate(found.disabled):
+        if name not in NAMES:
+            text = f"{name}: no such check; there are {', '.join(sorted(NAMES))}"
+            yield _fault(document, (*where, "disabled", index), text)
+
+
+def _fault(document: Document, path: KeyPath, text: str) -> Fault:
+    return Fault(document.file, document.line(path), f"{'.'.join(map(str, path))}: {text}")

@@ -1,0 +1,1 @@
+"""Configuration → Kubernetes objects, one module a subject. Pure."""
