@@ -33,6 +33,9 @@ SELF_BREAK_SECONDS = 25.0
 STORY_SECONDS = 80.0
 """AUTO=1 has to end within 90 s of its start; a story longer than this has failed."""
 
+PATIENCE_SECONDS = 3600.0
+"""How long the demo waits for a person."""
+
 STEPS = {
     "lock": "took the node's lock",
     "revalidate": "checked that fault, boot and plan are still what was approved",
@@ -72,22 +75,33 @@ class Story:
         self.say(f"[red]kernel log of {node}[/]  {REBOOT_REQUIRED.format(gpu='0000:1b:00')}")
         message = self._until("a Slack thread", lambda: self._cluster.thread(node), 20)
         self.say(f"[magenta]Slack[/]  {_first_line(message)}")
+        waiting = STORY_SECONDS if auto else PATIENCE_SECONDS
         if auto:
-            self._cluster.slack.click(CHANNEL, message["ts"], "approve", APPROVER)
+            self._until("an answer to the click", lambda: self._press(message), 20)
             self.say(f"[magenta]Slack[/]  {PEOPLE[APPROVER][0]} pressed Approve and confirmed")
         else:
             self.say(f"[bold yellow]your turn[/]  open {self._cluster.slack.page_url} and press Approve")
-        self._until(
-            "the approval in Git",
-            lambda: self._cluster.record(node, "repair-1.yaml"),
-            STORY_SECONDS if auto else 3600,
-        )
+        if self._until("a decision in Git", lambda: self._decision(node), waiting) == "rejected-1.yaml":
+            self.say(
+                "[green]Git[/]  the refusal is a commit on branch incidents; nothing is done to the node"
+            )
+            return
         self.say("[green]Git[/]  the approval is a commit on branch incidents")
         self._tell_repair(node)
         self._until("the end in Git", lambda: self._cluster.record(node, "closed.yaml"), 30)
         self.say("[green]Git[/]  outcome and end of the incident are committed")
         if self._cluster.bmc.resets(node) != 1:
             raise StoryFailedError(f"{node} was reset {self._cluster.bmc.resets(node)} times, not once")
+        self._console.print(
+            f"[bold green]{node} is back in service[/], after one reset that a person approved."
+        )
+
+    def _press(self, message: Mapping[str, Any]) -> bool:
+        return self._cluster.slack.click(CHANNEL, message["ts"], "approve", APPROVER).acked
+
+    def _decision(self, node: str) -> str | None:
+        names = ("repair-1.yaml", "rejected-1.yaml")
+        return next((each for each in names if self._cluster.record(node, each)), None)
 
     def _tell_repair(self, node: str) -> None:
         told: set[str] = set()
@@ -163,9 +177,6 @@ def _play(folder: Path, console: Console, *, auto: bool) -> int:
             _wait_for_key(console)
         story.run(SICK, auto=auto)
         story.show_log()
-        console.print(
-            f"[bold green]{SICK} is back in service[/], after one reset, with a person's approval in Git."
-        )
         if not auto:
             _stay(cluster, console, story)
         return 0
