@@ -9,10 +9,10 @@ SHELL_FILES = .ci/run $(shell git ls-files "*.sh")
 export PYTHONDONTWRITEBYTECODE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean python
+.PHONY: help demo test check bench bench-gpu lock clean python
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: python ## A 16-node cluster on this machine: break a GPU, approve, watch (AUTO=1: by itself; PORT=8080)
 	@$(PYTHON) -m tests.lab.setup demo
@@ -36,6 +36,10 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 bench: python ## How long from a kernel line to a Slack message, and from an approval to a cordon
 	@$(PYTHON) -m tests.lab.setup test
 	@exec $(RUN) -m tests.lab.bench $(ARGS)
+
+bench-gpu: python ## What asking this machine's NVIDIA GPUs costs (ARGS='--load "command"': also while it runs)
+	@$(PYTHON) -m tests.lab.setup check
+	@exec $(RUN) -m tests.lab.bench_gpu --out artifacts/bench-gpu.json $(ARGS)
 
 lock: python ## Resolve the dependencies anew and pin them in requirements/
 	@$(PYTHON) -m tests.lab.setup demo

@@ -2,6 +2,7 @@
 
 import compileall
 import importlib.util
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.lab.nvml.library import Machine, build
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with libnvidia-ml.so.1."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler here; `make test` says how to install one")
     return build(tmp_path_factory.mktemp("nvml"))
 
 
@@ -48,7 +51,7 @@ def environment(machine: Machine, library: Path, bytecode: Path) -> dict[str, st
 
 @pytest.fixture
 def child(environment: dict[str, str]) -> Iterator[Child]:
-    """A child with a short deadline, closed at the end."""
-    child = Child(environment, deadline_seconds=3.0)
+    """A child, closed at the end."""
+    child = Child(environment, deadline_seconds=10.0)
     yield child
     child.close()

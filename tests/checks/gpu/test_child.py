@@ -95,15 +95,15 @@ def test_indexes_that_shift_after_a_loss_change_nothing(child: Child, machine: M
 def test_a_call_that_hangs_is_a_missed_deadline_and_the_next_child_answers(
     environment: dict[str, str], machine: Machine
 ) -> None:
-    child = Child(environment, deadline_seconds=1.5)
+    child = Child(environment, deadline_seconds=4.0)
     try:
         read(child)
         first = child.pid
         machine.hangs.add((ONE, "nvmlDeviceGetFieldValues"))
         machine.write()
         began = time.monotonic()
-        assert child.ask(Read(ONE, board=False)) == Silence("no answer in 1.5 s", missed=True)
-        assert time.monotonic() - began < 3
+        assert child.ask(Read(ONE, board=False)) == Silence("no answer in 4 s", missed=True)
+        assert time.monotonic() - began < 8
         machine.hangs.clear()
         machine.write()
         assert read(child, TWO).failed == 0
