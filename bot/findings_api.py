@@ -17,7 +17,7 @@ from starlette.routing import Route
 from bot.lifecycle.desk import Desk
 from bot.lifecycle.reports import ReportBook, Verdict
 from bot.lifecycle.rounds import Bell
-from checks.report import AUDIENCE, REPORT_PATH, decode
+from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport, decode
 from reconciler.observe import Identity, Observer, UnavailableError
 
 log = structlog.get_logger("bot.findings_api")
@@ -73,7 +73,18 @@ class FindingsApi:
             raise RefusedError(409, f"a later report of this boot than {report.sequence} is held")
         if verdict is Verdict.NEW:
             self._heard.ring()
-        return JSONResponse({"accepted": report.sequence}, status_code=202)
+        return Response(self._answer(report), status_code=202, media_type="application/json")
+
+    def _answer(self, report: NodeReport) -> bytes:
+        """Return what an agent is told: what only we know of its node."""
+        boots = self._desk.reset_boots
+        return msgspec.json.encode(
+            Accepted(
+                accepted=report.sequence,
+                pool=self._desk.pool_name(report.node),
+                reset_boots=None if boots is None else tuple(sorted(boots.get(report.node, ()))),
+            )
+        )
 
     async def _give(self, request: Request) -> Response:
         await self._identify(request, "reconciler")

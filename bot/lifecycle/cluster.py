@@ -5,7 +5,7 @@ by a reading of their own.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from bot.recommend import PROVIDER, covers
 from checks.finding import Action
 from reconciler.observe import Observer, UnavailableError
 from reconciler.repair import steps
-from reconciler.repair.record import Phase, PlannedPod, RepairStatus, evidence_digest
+from reconciler.repair.record import Phase, PlannedPod, RepairStatus, StepState, evidence_digest
 
 log = structlog.get_logger("bot.lifecycle")
 
@@ -61,13 +61,14 @@ class ClusterSync:
     async def follow_repairs(self) -> bool:
         """Read how repairs proceed; True when one has ended, so Git has or will have its outcome."""
         waiting = [case for case in self._desk.cases.values() if case.incident.state.may_repair]
-        if not waiting:
+        if not waiting and self._desk.reset_boots is not None:
             return False
         try:
             found = await asyncio.to_thread(self._observer.repairs)
         except UnavailableError as error:
             self._desk.report_trouble("kubernetes", str(error))
             return False
+        self._desk.reset_boots = _reset_boots(found)
         by_incident = {_names(raw): raw for raw in found}
         ended = [self._progress(case, by_incident) for case in waiting]
         return any(ended)
@@ -167,6 +168,23 @@ class ClusterSync:
         else:
             self._desk.update(case, progress=status)
         return status.phase.final
+
+
+def _reset_boots(found: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    """Return, by node, the boots in which a repair got as far as its reset."""
+    boots: dict[str, frozenset[str]] = {}
+    for raw in found:
+        status = raw.get("status") or {}
+        before = (status.get("preState") or {}).get("bootId")
+        if before and any(_was_begun(each) for each in status.get("steps") or ()):
+            evidence = ((raw.get("spec") or {}).get("record") or {}).get("evidence") or {}
+            node = str(evidence.get("node"))
+            boots[node] = boots.get(node, frozenset()) | {str(before)}
+    return boots
+
+
+def _was_begun(entry: Mapping[str, Any]) -> bool:
+    return entry.get("name") == steps.RESET and entry.get("state") != StepState.NOT_DONE
 
 
 def _names(raw: Mapping[str, Any]) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """The open incidents in memory, with what has been shown of them; the only place where they change."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,8 @@ class Desk:
     """All open incidents, and what was last read of the cluster and its configuration.
 
     `nodes` is None while Kubernetes has never been read; `seen_since` says since when we know a node by its
-    UID, which is when we may begin to miss its reports. Used by the event loop's thread alone.
+    UID, which is when we may begin to miss its reports. `reset_boots` are, by node, the boots that our
+    repairs ended, None while the repairs have never been read. Used by the event loop's thread alone.
     """
 
     def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
@@ -72,6 +73,7 @@ class Desk:
         self.closed: set[str] = set()
         self.nodes: dict[str, Node] | None = None
         self.seen_since: dict[str, datetime] = {}
+        self.reset_boots: Mapping[str, frozenset[str]] | None = None
         self.config: Config | None = None
         self.read_git = False
         self.trouble: dict[str, str] = {}
@@ -149,6 +151,14 @@ class Desk:
     def update(self, case: Case, **changes: Any) -> None:
         """Change what is shown of the incident without a new revision."""
         self.put(case, replace(case.incident, **changes))
+
+    def pool_name(self, node: str) -> str | None:
+        """Return the pool that a node belongs to, empty for none, None while that is not known."""
+        known = (self.nodes or {}).get(node)
+        if self.config is None or known is None:
+            return None
+        pool = self.config.pool_of(known.labels)
+        return pool.name if pool else ""
 
     def recommendation(self, incident: Incident) -> Recommendation:
         """Return what is recommended now."""
