@@ -80,20 +80,20 @@ class GpuDoor:
         self._child.close()
 
     def _ask(self, seen: Gpus, scene: Scene) -> Gpus:
+        began = time.monotonic()
         seen = msgspec.structs.replace(seen, rounds=seen.rounds + 1)
         board = (
             seen.last_board_at is None or scene.uptime - seen.last_board_at >= BOARD_SECONDS - SLACK_SECONDS
         )
         if board and seen.library is not None and _others_have_come(seen, seen.library):
             self._child.close()
-        if self._child.pid is None or seen.library is None:
+        if not self._child.works or seen.library is None:
             seen = self._open(seen)
         if seen.library is not None:
             alone = scene.held(LeaveAlone)
             left_alone = alone.gpus if isinstance(alone, LeaveAlone) else frozenset()
-            seen = self._read(
-                msgspec.structs.replace(seen, left_alone=tuple(sorted(left_alone))), board=board
-            )
+            seen = msgspec.structs.replace(seen, left_alone=tuple(sorted(left_alone)))
+            seen = self._read(seen, began + ROUND_SECONDS, board=board)
         bad = seen.library is None
         self._bad_rounds = self._bad_rounds + 1 if bad else 0
         pause = BACKOFF_SECONDS * 2 ** min(self._bad_rounds - 1, 16) if bad else 0.0
@@ -110,13 +110,12 @@ class GpuDoor:
         refused = answer if isinstance(answer, Refused) else Refused("nvmlInit", UNKNOWN)
         return msgspec.structs.replace(seen, library=None, refused=refused)
 
-    def _read(self, seen: Gpus, *, board: bool) -> Gpus:
-        began = time.monotonic()
+    def _read(self, seen: Gpus, until: float, *, board: bool) -> Gpus:
         wanted = [each.gpu for each in seen.pci or () if each.is_ours and each.gpu not in seen.left_alone]
         self._first %= max(1, len(wanted))
         samples = {each.gpu: each for each in seen.samples}
         for gpu in wanted[self._first :] + wanted[: self._first]:
-            if time.monotonic() - began > ROUND_SECONDS:
+            if time.monotonic() > until:
                 break
             answer = self._child.ask(Read(gpu, board))
             self._first += 1

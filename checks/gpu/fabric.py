@@ -35,7 +35,7 @@ def look(scene: Scene) -> Look:
 
 def _has_fabric(gpus: Gpus, sample: Sample) -> bool:
     bus = gpus.bus(sample.gpu)
-    return bool(gpus.switches) or (bus is not None and bus.device in FABRIC_DEVICES)
+    return bool(gpus.switches) or (bus is not None and gpus.has_peers and bus.device in FABRIC_DEVICES)
 
 
 def _is_good(fabric: Fabric, *, required: bool) -> bool:

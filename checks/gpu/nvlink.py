@@ -1,7 +1,8 @@
 """nvlink-width and nvlink-errors: links between GPUs that are down or make errors (table 1.1).
 
 How many links a GPU should have is said by the policy, else by the table of boards, else by the most that
-were ever up on this GPU in this boot: a PCIe card has other links than its SXM brother.
+were ever up on this GPU in this boot: a PCIe card has other links than its SXM brother. A GPU alone in its
+node, as in a small virtual machine, has its links switched off on purpose.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.gpu.held import newest, sampled, step
-from checks.gpu.sample import Gpus, PciGpu, Sample
+from checks.gpu.sample import Gpus, Sample
 
 SXM_LINKS = {
     "10de:20b0": 12,
@@ -38,7 +39,7 @@ def look_width(scene: Scene) -> Look:
     readings = {each.gpu: max(newest(scene.past, each.gpu) or 0.0, each.links_up or 0) for each in judged}
     found = []
     for sample in judged:
-        wanted = _wanted(scene, gpus.bus(sample.gpu)) or int(readings[sample.gpu])
+        wanted = _wanted(scene, gpus, sample.gpu) or int(readings[sample.gpu])
         if (sample.links_up or 0) < wanted:
             found.append(_fewer(sample, wanted))
     return Seen(symptoms=tuple(found), readings=readings, of=len(judged))
@@ -48,10 +49,11 @@ def _is_divided(sample: Sample) -> bool:
     return sample.board is not None and bool(sample.board.mig)
 
 
-def _wanted(scene: Scene, bus: PciGpu | None) -> int | None:
+def _wanted(scene: Scene, gpus: Gpus, gpu: str) -> int | None:
     if scene.policy.expected.nvlinks is not None:
         return scene.policy.expected.nvlinks
-    return SXM_LINKS.get(bus.device) if bus else None
+    bus = gpus.bus(gpu)
+    return SXM_LINKS.get(bus.device) if bus and gpus.has_peers else None
 
 
 def _fewer(sample: Sample, wanted: int) -> Symptom:

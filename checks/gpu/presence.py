@@ -22,8 +22,8 @@ def look(scene: Scene) -> Look:
     ours = tuple(each for each in gpus.pci if each.is_ours)
     gone = [each.gpu for each in ours if not each.alive]
     found = [*map(_off_bus, gone), *(each for each in _missing(gpus, ours) if each.gpu not in gone)]
-    found += _unexpected(scene.policy.expected, ours)
-    return Seen(symptoms=tuple(found), of=len(ours))
+    drift = tuple(_unexpected(scene.policy.expected, ours))
+    return Seen(symptoms=(*found, *drift), of=len(ours) + sum(each.gpu is None for each in drift))
 
 
 def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:

@@ -50,6 +50,15 @@ class Child:
         self._stuck = [pid for pid in self._stuck if not _is_over(pid)]
         return len(self._stuck)
 
+    @property
+    def works(self) -> bool:
+        """Whether there is a child that has not ended by itself."""
+        if self.pid is not None and _is_over(self.pid):
+            os.close(self._requests)
+            os.close(self._answers)
+            self.pid = None
+        return self.pid is not None
+
     def ask(self, request: Request) -> Answer | Silence:
         """Return the answer; a silent child has been ended, and the next request starts another."""
         if self.pid is None and (refusal := self._start()) is not None:

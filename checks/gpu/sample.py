@@ -143,6 +143,11 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 0
     last_board_at: float | None = None
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether there are several GPUs, which links can join."""
+        return sum(each.is_ours for each in self.pci or ()) > 1
+
     def bus(self, gpu: str) -> PciGpu | None:
         """Return what the PCI bus says of a GPU."""
         return next((each for each in self.pci or () if each.gpu == gpu), None)

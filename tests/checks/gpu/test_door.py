@@ -1,5 +1,7 @@
 """The GPU door: rounds over a fake bus and the stand-in library, through the real child."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +87,16 @@ def test_one_child_serves_all_rounds_and_the_board_is_kept_between_its_readings(
     assert board is not None
     assert board.persistence is False, "ten minutes have passed"
     assert rounds.door.child_pid == child
+
+
+def test_a_child_that_was_ended_between_rounds_is_replaced_in_the_next(rounds: Rounds) -> None:
+    rounds.round()
+    child = rounds.door.child_pid
+    assert child is not None
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    found = rounds.round()
+    assert (found.refused, found.misses, failed(found)) == (None, 0, {ONE: 0, TWO: 0})
 
 
 def test_a_node_without_gpus_starts_no_child(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -62,6 +62,10 @@ def test_the_policy_says_better_than_the_table() -> None:
     assert Course(nvlink.WIDTH, eight).look(gpus(sample(ONE, links_up=8), sample(TWO, links_up=8)), 3) == {}
 
 
+def test_a_gpu_alone_in_its_node_needs_no_links() -> None:
+    assert Course(nvlink.WIDTH).look(gpus(sample(ONE, links_up=0)), 3) == {}
+
+
 def test_a_divided_gpu_and_one_without_links_are_not_judged() -> None:
     assert Course(nvlink.WIDTH).look(links(0, board=Board(mig=True)), 3) == {}
     assert Course(nvlink.WIDTH).look(links(None), 3) == {}
@@ -153,7 +157,10 @@ def test_a_board_without_switches_needs_no_fabric() -> None:
 
 def test_a_b200_has_a_fabric_though_its_switches_are_not_on_the_bus() -> None:
     never = Fabric(state=1, status=0, clique=0, multinode=False)
-    assert Course(fabric.CHECK).look(joined(never, switches=0, pci=(bus(ONE, device="10de:2901"),)), 2) != {}
+    assert (
+        Course(fabric.CHECK).look(joined(never, switches=0, pci=(bus(ONE, device="10de:2901"), bus(TWO))), 2)
+        != {}
+    )
 
 
 def test_the_policy_decides_whether_there_is_a_fabric() -> None:

@@ -104,6 +104,11 @@ def test_fewer_gpus_than_expected_are_critical_and_more_are_drift() -> None:
     assert Course(CHECK, expecting(gpus=3)).look(WELL, 2) == {}
 
 
+def test_one_of_two_gpus_missing_and_the_count_wrong_are_not_everything() -> None:
+    pair = gpus(sample(ONE), sample(TWO, failed=15))
+    assert sorted(Course(CHECK, expecting(gpus=8)).look(pair, 2)) == ["gpu-count", f"gpu-missing/{TWO}"]
+
+
 def test_a_bus_without_gpus_lacks_those_that_are_expected() -> None:
     assert "gpu-count" in Course(CHECK, expecting(gpus=8)).look(Gpus(pci=()), 2)
     assert Course(CHECK).look(Gpus(pci=()), 2) == {}
