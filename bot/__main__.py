@@ -21,6 +21,9 @@ log = structlog.get_logger("bot")
 LEAVE_SECONDS = 3
 """How long open connections may finish after a signal."""
 
+KEEP_OPEN_SECONDS = 150
+"""How long a silent connection stays open: five reports, so that an agent need not begin anew for each."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the bot and return its exit code."""
@@ -77,6 +80,7 @@ def _server_config(bot: Bot, settings: BotTable) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         lifespan="off",
+        timeout_keep_alive=KEEP_OPEN_SECONDS,
         timeout_graceful_shutdown=LEAVE_SECONDS,
     )
 

@@ -4,18 +4,16 @@ Runs in a thread of its own, so that the kernel log is never kept waiting by the
 state is ever sent: a report that got nowhere is replaced, not queued.
 """
 
-import http.client
 import logging
 import random
-import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
 from checks.report import AUDIENCE, REPORT_PATH, NodeReport, encode
+from checks.wire import Wire, WireError
 
 CHANGE_SECONDS = 1.0
 """Least time between two reports: a change is told within it, a flood of lines is no flood of reports."""
@@ -26,14 +24,11 @@ FIRST_RETRY_SECONDS = 1.0
 JITTER = 0.1
 """Part of every wait that is random, so that the agents of a cluster do not report in step."""
 
-ANSWER_LIMIT = 4096
-"""Bytes of an answer that are read."""
-
 log = logging.getLogger("checks.publish")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where reports go and how. `token_file` and `ca_file` are read for every report: tokens rotate."""
+    """Where reports go and how. `token_file` is read for every report, `ca_file` for every connection."""
 
     url: str
     token_file: Path
@@ -50,12 +45,12 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def accepted(self) -> bool:
         """Whether the bot has the report."""
-        return self.status == http.client.ACCEPTED
+        return self.status == 202
 
     @property
     def overtaken(self) -> bool:
         """Whether the bot holds a newer report of this boot."""
-        return self.status == http.client.CONFLICT
+        return self.status == 409
 
     @property
     def advice(self) -> str:
@@ -63,31 +58,17 @@ class Answer(msgspec.Struct, frozen=True):
         return _ADVICE.get(self.status, "the bot answered in an unexpected way; look at its log")
 
 
-def post(target: Target, report: NodeReport) -> Answer:
-    """Send one report; every ending is an answer."""
-    address = urlsplit(target.url)
-    host, path = address.hostname or "", address.path.rstrip("/") + REPORT_PATH
+def post(wire: Wire, token_file: Path, report: NodeReport) -> Answer:
+    """Send one report; every ending is an answer. The token is read each time: tokens rotate."""
     try:
-        token = target.token_file.read_text(encoding="ascii").strip()
-        connection = http.client.HTTPConnection(host, address.port, timeout=target.timeout_seconds)
-        if address.scheme == "https":
-            context = ssl.create_default_context(cafile=target.ca_file)
-            connection = http.client.HTTPSConnection(
-                host, address.port, timeout=target.timeout_seconds, context=context
-            )
+        token = token_file.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         return Answer(None, f"cannot prepare a report: {error}")
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
-        connection.request("POST", path, encode(report), headers)
-        response = connection.getresponse()
-        return Answer(response.status, response.read(ANSWER_LIMIT).decode("utf-8", "replace").strip())
-    except ssl.SSLCertVerificationError as error:
-        return Answer(None, f"its certificate is not trusted ({error.verify_message}); check ca_file")
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return Answer(None, f"{type(error).__name__}: {error}")
-    finally:
-        connection.close()
+        status, body = wire.post(REPORT_PATH, token, encode(report))
+    except WireError as error:
+        return Answer(None, str(error))
+    return Answer(status, body.decode("utf-8", "replace").strip())
 
 
 class Publisher:
@@ -105,6 +86,7 @@ class Publisher:
         chance: random.Random,
     ) -> None:
         self._target = target
+        self._wire = Wire(target.url, target.ca_file, target.timeout_seconds)
         self._compose = compose
         self._hear = hear
         self._interval = interval_seconds
@@ -143,7 +125,7 @@ class Publisher:
 
     def _report(self) -> bool:
         report = self._compose()
-        answer = post(self._target, report)
+        answer = post(self._wire, self._target.token_file, report)
         self._hear(report, answer)
         self._tell(answer)
         return answer.accepted
