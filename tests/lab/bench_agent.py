@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tests.lab import published_costs
 from tests.lab.bench_node import BenchNode, Device, Kernel, PlainFile
-from tests.lab.bench_process import Usage
+from tests.lab.bench_process import Usage, together_mb
 
 SETTLE_SECONDS = 8.0
 """Time after the start until the agent has imported, looked and reported once."""
@@ -86,8 +86,8 @@ def _idle(minutes: float) -> Iterator[Figure]:
         children = usage.children()
         for child in children:
             yield Figure("RSS, NVML child", child.rss_mb(), "MB", 35)
-        whole = sum(each.rss_mb() for each in (usage, *children))
-        yield Figure("RSS, all processes", whole, "MB", 45, "shared pages counted each time: an upper bound")
+        whole = together_mb([usage, *children])
+        yield Figure("memory, all processes", whole, "MB", 45, "shared pages once, as a cgroup is charged")
         yield Figure("report", node.bot.bytes_each(), "bytes", None, f"mean of {node.bot.reports}")
 
 

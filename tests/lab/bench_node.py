@@ -14,8 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from tests.lab.kube import certificates
-from tests.lab.noderoot import NodeRoot
+from tests.lab.noderoot import NodeRoot, gpu_address
+from tests.lab.nvml import library
+from tests.lab.nvml.library import Machine
 from tests.lab.program import Program
+
+GPUS = 8
 
 READ_SECONDS = 300.0
 """Longest time that a flood may take to be read on a busy machine."""
@@ -87,6 +91,8 @@ class Inbox:
         inbox = self
 
         class Request(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 inbox.take(body)
@@ -131,7 +137,7 @@ class BenchNode:
     def __init__(self, folder: Path, kernel: type[Kernel], report_interval_seconds: float) -> None:
         self._folder = folder
         self._root = NodeRoot(folder / "root", "gpu-01")
-        self._root.boot(str(uuid.uuid4()), gpus=8)
+        self._root.boot(str(uuid.uuid4()), gpus=GPUS)
         log = folder / "root/dev/kmsg"
         log.write_bytes(b"")
         self.kernel = kernel(log)
@@ -148,6 +154,11 @@ class BenchNode:
             "report_interval_seconds": report_interval_seconds,
         }
         environment = {f"CLUSTERWRIGHT_AGENT__{key.upper()}": str(value) for key, value in settings.items()}
+        driver = Machine(folder / "nvml").add(*map(gpu_address, range(GPUS))).write()
+        environment |= {
+            "LD_LIBRARY_PATH": str(library.build(folder / "lib")),
+            "NVML_STATE": str(driver.file),
+        }
         self._agent = Program("checks", environment, folder / "agent.log")
 
     def __enter__(self) -> Self:

@@ -46,6 +46,25 @@ class Usage:
         return int(found[1]) / 1024
 
 
+def together_mb(processes: list[Usage]) -> float:
+    """Return the resident memory of all, what they share counted once: what a cgroup is charged at most."""
+    private, files = 0, dict[tuple[str, str], int]()
+    for process in processes:
+        for mapping in _MAPPING.finditer(_read(Path(f"/proc/{process.pid}/smaps"))):
+            resident, anonymous = int(mapping["rss"]), int(mapping["anonymous"])
+            private += anonymous
+            place = mapping["file"], mapping["offset"]
+            files[place] = max(files.get(place, 0), resident - anonymous)
+    return (private + sum(files.values())) / 1024
+
+
+_MAPPING = re.compile(
+    r"^[0-9a-f]+-[0-9a-f]+ \S+ (?P<offset>[0-9a-f]+) \S+ \d+ *(?P<file>.*)\n(?:[A-Z]\w+: .*\n)*?"
+    r"Rss: +(?P<rss>\d+) kB\n(?:[A-Z]\w+: .*\n)*?Anonymous: +(?P<anonymous>\d+) kB$",
+    re.MULTILINE,
+)
+
+
 def _cpu(pid: int) -> float:
     try:
         return time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
