@@ -30,6 +30,7 @@ class Bot:
         self.reports: list[dict[str, Any]] = []
         self.tokens: list[str] = []
         self.answers: dict[str, int] = {}
+        self.says: dict[str, Any] = {}
         self.status = 202
         self._server: http.server.ThreadingHTTPServer | None = None
         with socket.socket() as probe:
@@ -52,7 +53,7 @@ class Bot:
                 if status == 202:
                     bot.reports.append(body)
                 answer = json.dumps(
-                    {"accepted": body["sequence"]} if status == 202 else {"error": "no"}
+                    {"accepted": body["sequence"], **bot.says} if status == 202 else {"error": "no"}
                 ).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(answer)))

@@ -32,6 +32,8 @@ H100 = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200", "subsystem_
         "max_link_width": "16", "max_link_speed": "32.0 GT/s PCIe"}  # fmt: skip
 """An H100 SXM on the PCI bus."""
 
+ROOT_PORT = {"vendor": "0x8086", "device": "0x352a", "class": "0x060400"}
+
 
 def furnish(root: Path, gpus: tuple[str, ...]) -> None:
     """Lay out the files of a healthy server with GPUs at these addresses, as after a boot."""
@@ -64,6 +66,7 @@ def files(gpus: tuple[str, ...]) -> dict[str, str]:
         "sys/devices/system/cpu/online": f"0-{CPUS - 1}\n",
     }
     found |= {f"proc/{pid}/stat": stat(pid, name) for pid, name in SERVICES.items()}
+    found |= {f"sys/bus/pci/devices/0000:00:01.0/{name}": f"{value}\n" for name, value in ROOT_PORT.items()}
     for gpu in gpus:
         found |= {f"sys/bus/pci/devices/{gpu}/{name}": f"{value}\n" for name, value in H100.items()}
         found[f"sys/bus/pci/devices/{gpu}/config"] = "\xde\x10\x30\x23"
