@@ -3,8 +3,11 @@
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 
+from checks.settings import Settings
+from reconciler.render.node_checks import NAME
 from tests.lab import manifests
 from tests.lab.kube.kube import Kube
 
@@ -45,9 +48,25 @@ def test_the_agent_gets_one_capability_and_writes_one_directory() -> None:
     assert writable == ["/var/lib/clusterwright"]
     host = [each["hostPath"] for each in spec["volumes"] if "hostPath" in each]
     assert host == [
+        {"path": "/", "type": "Directory"},
+        {"path": "/proc", "type": "Directory"},
+        {"path": "/sys", "type": "Directory"},
         {"path": "/dev/kmsg", "type": "CharDevice"},
         {"path": "/var/lib/clusterwright", "type": "DirectoryOrCreate"},
     ]
+
+
+def test_the_agent_looks_at_the_node_below_its_root_and_reads_the_policy_that_the_reconciler_writes() -> None:
+    spec = pod_spec("clusterwright-agent")
+    (container,) = spec["containers"]
+    places = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    (root,) = (each["value"] for each in container["env"] if each["name"] == "CLUSTERWRIGHT_AGENT__ROOT")
+    settings = {each.name: each.default for each in msgspec.structs.fields(Settings)}
+    assert places["root"] == root
+    assert places["kmsg"] == f"{root}/{settings['kernel_log']}"
+    assert places["checks"] == str(settings["policy_dir"])
+    (checks,) = (each["configMap"] for each in spec["volumes"] if each["name"] == "checks")
+    assert checks == {"name": NAME, "optional": True}
 
 
 def test_the_agent_runs_on_every_node_with_a_token_for_the_bot_alone() -> None:
