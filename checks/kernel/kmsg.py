@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from checks.kernel.line import Header, read_header
-from checks.kernel.sift import DUMP, FOREIGN, PLAIN, Sift
+from checks.kernel.sift import DUMP, FOREIGN, PLAIN, WANTED, Sift
 
 RECORD_LIMIT = 65_536
 """Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
@@ -132,16 +132,15 @@ class Follower:
         try:
             for head in filter(None, map(look, islice(source.records(), BATCH_LIMIT))):
                 taken = True
-                sequence = int(head[PLAIN] or head[FOREIGN])
+                kind = head.lastindex
+                sequence = int(head[FOREIGN if kind == FOREIGN else 1])
                 if sequence != expected and expected is not None:
                     if sequence < expected:
                         continue
                     items.append(Lost(sequence - expected))
                 expected = sequence + 1
-                kind, raw = head.lastindex, head.string
-                if kind == FOREIGN or (kind == DUMP and not dump(raw)):
-                    continue
-                if kind != PLAIN or anywhere in raw:
+                raw = head.string
+                if kind == WANTED or (kind == PLAIN and anywhere in raw) or (kind == DUMP and dump(raw)):
                     self._note(raw, items)
         except OSError:
             # What was read before counts; a trouble that lasts is met again by the next read.

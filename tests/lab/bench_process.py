@@ -1,5 +1,6 @@
 """What a process and its children use, as the kernel tells."""
 
+import contextlib
 import os
 import re
 import time
@@ -57,6 +58,29 @@ def together_mb(processes: list[Usage]) -> float:
             files[place] = max(files.get(place, 0), resident - anonymous)
     return (private + sum(files.values())) / 1024
 
+
+def kmsg_read_seconds(records: int = 100_000) -> float | None:
+    """Return the CPU time of reading one record of /dev/kmsg; None where it may not be read."""
+    try:
+        descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.read(descriptor, KMSG_BYTES)
+    except OSError:
+        return None
+    taken, began = 0, time.process_time()
+    while taken < records:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        before = taken
+        with contextlib.suppress(BlockingIOError):
+            while os.read(descriptor, KMSG_BYTES):
+                taken += 1
+        if taken == before:
+            return None
+    os.close(descriptor)
+    return (time.process_time() - began) / taken
+
+
+KMSG_BYTES = 65_536
+"""Bytes of one read, as the agent asks for them."""
 
 _MAPPING = re.compile(
     r"^[0-9a-f]+-[0-9a-f]+ \S+ (?P<offset>[0-9a-f]+) \S+ \d+ *(?P<file>.*)\n(?:[A-Z]\w+: .*\n)*?"
