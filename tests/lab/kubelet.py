@@ -31,6 +31,9 @@ HEARTBEAT_SECONDS = 2.0
 TERMINATE_SECONDS = 0.8
 """How long a pod takes to stop: SIGTERM, flush, gone."""
 TOKEN_SECONDS = 3600
+POLICY_SECONDS = 5.0
+"""How often mounted ConfigMaps are brought up to date; a real kubelet takes about a minute."""
+POLICY = f"/api/v1/namespaces/{NAMESPACE}/configmaps/clusterwright-checks"
 LEASE_SECONDS = 40
 """A kubelet's own nodeLeaseDurationSeconds."""
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -57,6 +60,7 @@ class Kubelet:
         self.name = name
         self.labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
         self.token_file = token_file
+        self.policy_dir = token_file.with_name("checks")
         self.hardware = Hardware(gpus=0, boot_id="")
         self.up = False
         self.agent_uid = ""
@@ -78,6 +82,16 @@ class Kubelet:
     def stop(self) -> None:
         self.up = False
         self._told = None
+
+    def mount(self, policies: Mapping[str, str]) -> None:
+        """Show the agent the ConfigMap with the policies of its checks; a file is replaced in one step."""
+        self.policy_dir.mkdir(exist_ok=True)
+        for name, text in policies.items():
+            file = self.policy_dir / name
+            if not file.exists() or file.read_text() != text:
+                fresh = file.with_suffix(".new")
+                fresh.write_text(text)
+                fresh.replace(file)
 
     def step(self, pods: list[Object], now: float) -> None:
         """Do what is due: tell the status, renew the Lease, run pods and confirm those that have ended."""
@@ -207,6 +221,7 @@ class Kubelets:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
         self._complaint = ""
+        self._mount_at = 0.0
 
     @classmethod
     def join(cls, kubelet: Kubelet) -> None:
@@ -251,11 +266,19 @@ class Kubelets:
         by_node: dict[str, list[Object]] = {}
         for pod in listed["items"]:
             by_node.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
+        if time.monotonic() >= self._mount_at:
+            self._mount(members)
         for kubelet in members:
             if self._stop.is_set():
                 return
             if kubelet.up:
                 kubelet.step(by_node.get(kubelet.name, []), time.monotonic())
+
+    def _mount(self, members: list[Kubelet]) -> None:
+        status, found = self._kube.request("GET", POLICY)
+        for kubelet in members:
+            kubelet.mount(found.get("data", {}) if status == 200 else {})
+        self._mount_at = time.monotonic() + POLICY_SECONDS
 
     def _complain(self, complaint: str) -> None:
         if complaint != self._complaint:

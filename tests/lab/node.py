@@ -164,6 +164,7 @@ class Node:
             "token_file": str(self.token_file),
             "root": str(self.root.path),
             "state_dir": str(self.directory / "state"),
+            "policy_dir": str(self.kubelet.policy_dir),
         }
         (self.directory / "state").mkdir(parents=True, exist_ok=True)
         return {f"CLUSTERWRIGHT_AGENT__{key.upper()}": value for key, value in {**own, **settings}.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from checks.report import AUDIENCE
+from tests.lab import hardware
 
 if TYPE_CHECKING:
     from tests.lab.cluster import Cluster
@@ -24,6 +25,20 @@ PEOPLE = {
     STRANGER: ("Example Visitor", "visitor@example.com"),
 }
 """Accounts of the lab's Slack; the stranger may look but not approve."""
+
+
+NODE_CHECKS: Mapping[str, Any] = {
+    "expected": {
+        "ibPorts": list(hardware.IB_PORTS),
+        "ibRateGbps": 400,
+        "nvme": len(hardware.NVME),
+        "memoryGib": 2016,
+        "cpus": hardware.CPUS,
+    },
+    # A lab node has no NVML, and its disk is that of whoever runs the lab.
+    "disabled": ["nvml-unavailable", "disk-free"],
+}
+"""What the checks of a lab node expect: the server that `hardware` lays out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,7 @@ def configuration(cluster: "Cluster") -> dict[str, str]:
         "cluster.yaml": _object("Cluster", {"pools": [pool]}),
         "access.yaml": _object("Access", {"approvers": approvers}),
         "repair-policy.yaml": _object("RepairPolicy", dict(cluster.pace.policy)),
+        "node-checks.yaml": _object("NodeChecks", {"pools": {POOL: NODE_CHECKS}}),
     }
 
 
