@@ -104,7 +104,7 @@ class Agent:
         self._policy.refresh(self._state.pool)
         self._state.see_policy(self._policy.trouble, now)
         self._rounds.supervise()
-        self._state.expire(now)
+        self._state.expire(Moment(now, uptime))
         if self._told != self._state.revision:
             self._told = self._state.revision
             self._publisher.change()
@@ -115,14 +115,14 @@ class Agent:
         os.write(self._waker, b"x")
 
     def _take(self, items: list[Record | Lost], now: float, uptime: float) -> None:
-        events: list[tuple[Event, float]] = []
+        events: list[tuple[Event, Moment]] = []
         for item in items:
             if isinstance(item, Lost):
                 self._state.lose(item, now)
                 continue
             # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
-            at = now if item.live else min(now, now - (uptime - item.header.usec / 1e6))
-            events += [(event, at) for event in self._read(item)]
+            age = 0.0 if item.live else max(0.0, uptime - item.header.usec / 1e6)
+            events += [(event, Moment(now - age, uptime - age)) for event in self._read(item)]
         self._state.take(events, self._follower.last)
         self._state.branch = self._reader.branch
 

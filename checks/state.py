@@ -78,8 +78,8 @@ class NodeState:
             self._begin(_for_boot(self._saved(), boot_id))
             self.revision += 1
 
-    def take(self, events: Sequence[tuple[Event, float]], cursor: int | None) -> None:
-        """Take in what was read of the kernel log up to record `cursor`, in one step: events with their times."""
+    def take(self, events: Sequence[tuple[Event, Moment]], cursor: int | None) -> None:
+        """Take in what was read of the kernel log up to record `cursor`, in one step: events and when."""
         ended: list[Fault] = []
         with self._lock:
             self.cursor = cursor
@@ -87,7 +87,7 @@ class NodeState:
                 if clearing.is_good_news(event):
                     ended += self._fold.drop(partial(_ends, event))
                 if clearing.is_fault(event):
-                    self._fold.add(event, at)
+                    self._fold.add(event, at.uptime, at.now)
                     self.revision += 1
             self.revision += len(ended)
         for fault in ended:
@@ -155,12 +155,13 @@ class NodeState:
         with self._lock:
             self.revision += self._watch.drop(check)
 
-    def expire(self, now: float) -> None:
+    def expire(self, at: Moment) -> None:
         """Drop what quiet has ended."""
         with self._lock:
-            ended = self._fold.drop(lambda fault: _is_over(fault, now))
+            ended = self._fold.drop(lambda fault: _is_over(fault, at.uptime))
             lost = self._blind_spots.get("log-lost")
-            forgotten = lost is not None and now - lost.last_seen >= LOST_SECONDS
+            # Either way round: a wall clock that jumps must not keep it for longer.
+            forgotten = lost is not None and abs(at.now - lost.last_seen) >= LOST_SECONDS
             if forgotten:
                 del self._blind_spots["log-lost"]
             self.revision += bool(ended) or forgotten
@@ -178,7 +179,7 @@ class NodeState:
                 agent_version=AGENT_VERSION,
                 inventory=inventory,
                 findings=(
-                    *(to_finding(each.event, each.first_at, each.last_at) for each in self._fold),
+                    *(to_finding(each.event, each.first_shown, each.last_shown) for each in self._fold),
                     *self._watch.findings(),
                 ),
                 blind_spots=(*self._blind_spots.values(), *self._watch.blind_spots()),
@@ -275,9 +276,9 @@ def _ends(news: Event, fault: Fault) -> bool:
     return clearing.ends(news, fault.event)
 
 
-def _is_over(fault: Fault, now: float) -> bool:
+def _is_over(fault: Fault, uptime: float) -> bool:
     quiet = clearing.quiet_seconds(fault.event)
-    return quiet is not None and now - fault.last_at >= quiet
+    return quiet is not None and uptime - fault.last_at >= quiet
 
 
 def _name(event: Event) -> str:

@@ -1,7 +1,7 @@
 """Fold: events about one fault become one event with a count, however many lines tell of it (rule K19).
 
-Holds what is open on one node in one boot. Times are seconds on any one clock; the caller says what the time
-of a line is and when a fault is over.
+Holds what is open on one node in one boot. Times are seconds on any one clock that does not jump; the caller
+says what the time of a line is and when a fault is over.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,6 +29,7 @@ LINES_KEPT = 32
 class Fault(msgspec.Struct):
     """An open fault: what is known of it, and the seconds of its first and last line.
 
+    `first_shown` and `last_shown` are the same moments by the wall clock: shown, never compared.
     `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come
     (negative: whose first line is).
     """
@@ -38,6 +39,8 @@ class Fault(msgspec.Struct):
     last_at: float
     recent: list[float] = []
     unechoed: int = 0
+    first_shown: float = 0.0
+    last_shown: float = 0.0
 
 
 class Fold:
@@ -52,19 +55,21 @@ class Fold:
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, event: Event, at: float) -> None:
-        """Take in one more event that was logged at `at` seconds."""
+    def add(self, event: Event, at: float, shown: float = 0.0) -> None:
+        """Take in one more event that was logged at `at` seconds, `shown` by the wall clock."""
         if event.code in ("79", "gpu-lost") and self._absorb(event, at):
             return
         fault = self._same(event, at)
         if fault is None:
-            fault = Fault(event, at, at, [at] * min(event.count, process.SOFT_LOCKUPS), _pending(event))
+            recent = [at] * min(event.count, process.SOFT_LOCKUPS)
+            fault = Fault(event, at, at, recent, _pending(event), shown)
             self._insert(fault)
             self._relate(fault, at)
         else:
             self._count(fault, event, at)
             if event.code == "154":
                 self._relate(fault, at)
+        fault.last_shown = shown
         if event.code == "soft-lockup":
             fault.event = _lockup(fault)
 

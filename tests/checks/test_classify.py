@@ -107,7 +107,7 @@ def test_every_command_has_an_example_and_its_exit_codes_in_its_help(command: st
     assert "Exit codes" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("classify", "--explain", "79"), ("agent", "--config", "/nowhere")])
+@pytest.mark.parametrize("arguments", [("classify", "--explain", "79"), ("checks", "list")])
 def test_small_commands_load_nothing_of_the_large_programs(arguments: tuple[str, ...]) -> None:
     script = (
         "import sys; from bot.cli import main\n"
@@ -130,6 +130,26 @@ def test_small_commands_load_nothing_of_the_large_programs(arguments: tuple[str,
         "starlette",
         "structlog",
     }
+
+
+def test_the_agent_command_becomes_the_agent_and_keeps_nothing_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    settings = {"NODE": "n", "BOT_URL": "http://127.0.0.1:1", "TOKEN_FILE": tmp_path / "token"}
+    settings |= {"STATE_DIR": tmp_path / "state", "ROOT": tmp_path}
+    environment = {f"CLUSTERWRIGHT_AGENT__{key}": str(value) for key, value in settings.items()}
+    program = subprocess.Popen(
+        [*PROGRAM, "agent"], env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True
+    )
+    assert program.stderr is not None
+    while "agent of node n started" not in program.stderr.readline():
+        assert program.poll() is None
+    command = Path(f"/proc/{program.pid}/cmdline").read_bytes().split(b"\0")
+    maps = Path(f"/proc/{program.pid}/maps").read_text()
+    program.terminate()
+    program.communicate(timeout=20)
+    assert program.returncode == 0
+    assert command[1:3] == [b"-m", b"checks"]
+    assert "pydantic" not in maps
 
 
 def test_a_live_log_is_answered_while_it_stays_open() -> None:
