@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab import published_costs
-from tests.lab.bench_node import BenchNode, Device, Kernel, PlainFile
+from tests.lab.bench_node import BenchNode, Kernel, PlainFile
 from tests.lab.bench_process import Usage, kmsg_read_seconds, together_mb
+from tests.lab.kmsg.device import Device
 
 SETTLE_SECONDS = 8.0
 """Time after the start until the agent has imported, looked and reported once."""

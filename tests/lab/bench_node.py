@@ -2,17 +2,15 @@
 
 import http.server
 import json
-import os
 import shutil
 import ssl
-import termios
 import threading
 import time
-import tty
 import uuid
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from tests.lab.kmsg.device import records
 from tests.lab.kube import certificates
 from tests.lab.noderoot import NodeRoot, gpu_address
 from tests.lab.nvml import library
@@ -45,39 +43,13 @@ class PlainFile:
         self._sequence = -1
 
     def write(self, texts: list[str]) -> int:
-        self._file.write(_records(texts, self._sequence + 1))
+        self._file.write(records(texts, self._sequence + 1))
         self._file.flush()
         self._sequence += len(texts)
         return self._sequence
 
     def close(self) -> None:
         self._file.close()
-
-
-class Device:
-    """A real character device that gives one record a read: a pseudo-terminal without echo."""
-
-    def __init__(self, path: Path) -> None:
-        self._writer, self._reader = os.openpty()
-        tty.setraw(self._reader)
-        attributes = termios.tcgetattr(self._reader)
-        attributes[3] |= termios.ICANON
-        attributes[6] = [b"\x00"] * len(attributes[6])
-        termios.tcsetattr(self._reader, termios.TCSANOW, attributes)
-        path.unlink(missing_ok=True)
-        path.symlink_to(os.ttyname(self._reader))
-        self._sequence = -1
-
-    def write(self, texts: list[str]) -> int:
-        rest = memoryview(_records(texts, self._sequence + 1))
-        while rest:
-            rest = rest[os.write(self._writer, rest[:2048]) :]
-        self._sequence += len(texts)
-        return self._sequence
-
-    def close(self) -> None:
-        os.close(self._writer)
-        os.close(self._reader)
 
 
 class Inbox:
@@ -193,8 +165,3 @@ class BenchNode:
             return json.loads((self._folder / "state/agent-state.json").read_text())["cursor"] or -1
         except (OSError, ValueError):
             return -1
-
-
-def _records(texts: list[str], first: int) -> bytes:
-    usec = time.monotonic_ns() // 1000
-    return "".join(f"4,{first + place},{usec},-;{text}\n" for place, text in enumerate(texts)).encode()
