@@ -96,7 +96,8 @@ class Agent:
         items = self._follower.read(TICK_SECONDS)
         now, uptime = self._wall(), self._monotonic()
         boot_id = read_boot_id(self._settings.root)
-        if boot_id != self._state.boot_id:
+        # An id that cannot be read just now is no other boot (T12).
+        if boot_id and boot_id != self._state.boot_id:
             self._restart(boot_id)
         else:
             self._take(items, now, uptime)

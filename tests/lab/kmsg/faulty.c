@@ -79,6 +79,14 @@ int open(const char *path, int flags, ...) {
     return open64(path, flags, mode);
 }
 
+int close(int descriptor) {
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "close");
+    if (descriptor == watched) {
+        watched = -1;
+    }
+    return next(descriptor);
+}
+
 ssize_t read(int descriptor, void *buffer, size_t size) {
     ssize_t (*next)(int, void *, size_t) = (ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read");
     int number = descriptor >= 0 && descriptor == watched ? fault("read") : 0;
