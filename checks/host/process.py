@@ -1,11 +1,13 @@
 """Processes, by what procfs shows of them without asking them: `cmdline` of a stuck one hangs its reader."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from checks.host.read import names, text
+STAT_LIMIT = 1024
+"""Bytes of a `stat`, which is one line of 52 numbers and a name of at most 64 letters."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -20,22 +22,42 @@ class Process(msgspec.Struct, frozen=True):
 
 def read(root: Path, pid: int) -> Process | None:
     """Return the process, None when it has ended."""
-    found = text(root / "proc" / str(pid) / "stat")
-    if found is None:
-        return None
-    # The name stands in brackets and may hold any letter, brackets too.
-    head, _, tail = found.rpartition(") ")
-    fields = tail.split(" ")
-    try:
-        return Process(pid, head.partition(" (")[2], fields[0], int(fields[1]), int(fields[19]))
-    except (IndexError, ValueError):
-        return None
+    return _parse(pid, _stat(f"{root}/proc/{pid}/stat"))
 
 
 def every(root: Path) -> Iterator[Process] | None:
     """Return all processes, None when there is no procfs; those that end meanwhile are left out."""
-    found = names(root / "proc")
-    if found is None or "self" not in found:
+    place = f"{root}/proc"
+    try:
+        with os.scandir(place) as entries:
+            found = [each.name for each in entries]
+    except OSError:
         return None
-    processes = (read(root, int(each)) for each in found if each.isdigit())
+    if "self" not in found:
+        return None
+    # Thousands of them, so strings instead of paths: a tenth of the time.
+    processes = (_parse(int(each), _stat(f"{place}/{each}/stat")) for each in found if each.isdigit())
     return (each for each in processes if each is not None)
+
+
+def _stat(file: str) -> str:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, STAT_LIMIT).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def _parse(pid: int, stat: str) -> Process | None:
+    # The name stands in brackets and may hold any letter, brackets too.
+    head, _, tail = stat.rpartition(") ")
+    fields = tail.split(" ", 20)
+    try:
+        return Process(pid, head.partition(" (")[2], fields[0], int(fields[1]), int(fields[19]))
+    except (IndexError, ValueError):
+        return None

@@ -4,6 +4,8 @@ Told by their processes: being allowed to speak on the runtime's socket is being
 agent should not be.
 """
 
+from collections.abc import Collection
+
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, Worse
 from checks.finding import Action, Severity
 from checks.host import process
@@ -14,11 +16,19 @@ INIT = 1
 """Parent of a service; one of the same name below something else is a pod's own."""
 
 
+SEARCH_SECONDS = 60.0
+"""How often all processes are searched while a service is missed: some thousand small files."""
+
+SURVEY_SECONDS = 600.0
+"""How often they are searched for services that have not run in this boot yet."""
+
+
 class Services:
     """The check, with the processes it found last: all of them are searched only when one has ended."""
 
     def __init__(self) -> None:
         self._pids: dict[str, int] = {}
+        self._searched_at = -SURVEY_SECONDS
 
     def look(self, scene: Scene) -> Look:
         """Look after each service that the policy names, else after those that have run in this boot."""
@@ -44,16 +54,27 @@ class Services:
             known = process.read(scene.root, self._pids.get(service.name, 0))
             if known is not None and _is(known, service):
                 found[service.name] = known
-        if len(found) < len(services):
+        if self._is_search_due(scene, found.keys()):
+            self._searched_at = scene.uptime
             everything = process.every(scene.root)
             if everything is None:
                 return None
             for each in everything:
-                for service in services:
-                    if service.name not in found and _is(each, service):
-                        found[service.name] = each
+                found |= {own.name: each for own in services if own.name not in found and _is(each, own)}
         self._pids = {name: each.pid for name, each in found.items()}
         return found
+
+    def _is_search_due(self, scene: Scene, found: Collection[str]) -> bool:
+        since = scene.uptime - self._searched_at
+        lost = any(name not in found for name in self._pids)
+        missed = any(name not in found for name in _known(scene))
+        # Uptime that went back is another boot's.
+        return lost or since < 0 or since >= (SEARCH_SECONDS if missed else SURVEY_SECONDS)
+
+
+def _known(scene: Scene) -> set[str]:
+    """Return the services that have to run: the policy's, or those that have run in this boot."""
+    return {each.name for each in scene.policy.services} or set(scene.past)
 
 
 def _is(found: Process, service: Service) -> bool:
