@@ -15,7 +15,9 @@ from pathlib import Path
 import msgspec
 
 from checks import catalogue
+from checks.gpu.door import GpuDoor
 from checks.gpu.inventory import read_inventory
+from checks.health import Health, healthz, metrics
 from checks.kernel.classify import Reader
 from checks.kernel.event import Event
 from checks.kernel.kmsg import Follower, Log, Lost, Record
@@ -23,8 +25,10 @@ from checks.kernel.line import record_line
 from checks.kernel.sift import KERNEL
 from checks.mounted import MountedPolicy
 from checks.publish import Answer, Publisher, Target
+from checks.pulse import Pulse
 from checks.report import Accepted, NodeReport
 from checks.rounds import Rounds
+from checks.serve import PageServer
 from checks.settings import Settings
 from checks.state import NodeState
 from checks.watch import Moment
@@ -59,10 +63,19 @@ class Agent:
             KERNEL,
             self._state.cursor,
         )
+        self._pulse = Pulse(monotonic)
+        self._pages = PageServer(
+            settings.health_listen,
+            {
+                "/healthz": lambda: healthz(self._health()),
+                "/metrics": lambda: metrics(self._health()),
+            },
+        )
+        self._doors = catalogue.doors()
         self._policy = MountedPolicy(settings.policy_dir, catalogue.NAMES)
         self._rounds = Rounds(
             settings.root,
-            (catalogue.CHECKS, catalogue.doors()),
+            (catalogue.CHECKS, self._doors),
             self._state,
             lambda: self._policy.current,
             lambda: Moment(wall(), monotonic()),
@@ -83,8 +96,10 @@ class Agent:
         self._policy.refresh(self._state.pool)
         self._publisher.start()
         self._rounds.start()
+        self._pages.start()
         while not self._stopping.is_set():
             self.step()
+        self._pages.stop()
         self._rounds.stop()
         self._state.save()
         self._publisher.stop(STOP_SECONDS)
@@ -94,6 +109,7 @@ class Agent:
     def step(self) -> None:
         """Read what the log has to say, or wait for it, and note what follows from it."""
         items = self._follower.read(TICK_SECONDS)
+        self._pulse.beat()
         now, uptime = self._wall(), self._monotonic()
         boot_id = read_boot_id(self._settings.root)
         # An id that cannot be read just now is no other boot (T12).
@@ -140,6 +156,7 @@ class Agent:
         self._rounds.restart()
 
     def _hear(self, report: NodeReport, answer: Answer) -> None:
+        self._pulse.hear(answer.status, accepted=answer.accepted)
         if answer.overtaken:
             self._state.skip_to(int(report.sent_at))
         elif answer.accepted:
@@ -147,6 +164,14 @@ class Agent:
                 self._state.hear(msgspec.json.decode(answer.text, type=Accepted))
             except msgspec.DecodeError:
                 log.warning("the bot's answer is not understood: %s", answer.text[:200])
+
+    def _health(self) -> Health:
+        findings, blind_spots = self._state.standing()
+        gpus = read_inventory(self._settings.root).gpus
+        child = any(isinstance(door, GpuDoor) and door.child_pid is not None for door in self._doors)
+        return self._pulse.health(
+            findings, blind_spots, sequence=self._follower.last, child=child if gpus else None
+        )
 
     def _compose(self) -> NodeReport:
         inventory = read_inventory(self._settings.root)

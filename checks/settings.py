@@ -38,7 +38,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     `token_file` holds the projected ServiceAccount token and is read at each use, `ca_file` the bot's CA.
     `root` is where the node's file system is mounted; `kernel_log` is a path under it. `state_dir` survives a
     restart of the agent, `policy_dir` holds what the cluster's repository says about the checks.
-    `poll_seconds` is how often a kernel log that is a plain file is looked at.
+    `poll_seconds` is how often a kernel log that is a plain file is looked at, `health_listen` where
+    `/healthz` and `/metrics` are served (`host:port`), empty for nowhere.
     """
 
     node: Name
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     root: Path = Path("/")
     kernel_log: str = "dev/kmsg"
     policy_dir: Path = Path("/etc/clusterwright/checks")
+    health_listen: Annotated[str, msgspec.Meta(pattern=r"^$|^([^\s:]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$")] = ""
     report_interval_seconds: Seconds = 30.0
     timeout_seconds: Seconds = 5.0
     poll_seconds: Seconds = 0.5

@@ -178,12 +178,14 @@ class NodeState:
                 sent_at=now,
                 agent_version=AGENT_VERSION,
                 inventory=inventory,
-                findings=(
-                    *(to_finding(each.event, each.first_shown, each.last_shown) for each in self._fold),
-                    *self._watch.findings(),
-                ),
-                blind_spots=(*self._blind_spots.values(), *self._watch.blind_spots()),
+                findings=self._findings(),
+                blind_spots=self._spots(),
             )
+
+    def standing(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+        """Return the findings and the blind spots of now."""
+        with self._lock:
+            return self._findings(), self._spots()
 
     def skip_to(self, sequence: int) -> None:
         """Number the next report higher than `sequence`."""
@@ -217,6 +219,13 @@ class NodeState:
         except (OSError, msgspec.DecodeError) as error:
             log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
             return None
+
+    def _findings(self) -> tuple[Finding, ...]:
+        kernel = (to_finding(each.event, each.first_shown, each.last_shown) for each in self._fold)
+        return (*kernel, *self._watch.findings())
+
+    def _spots(self) -> tuple[Finding, ...]:
+        return (*self._blind_spots.values(), *self._watch.blind_spots())
 
     def _check_findings(self) -> tuple[Finding, ...]:
         return (*self._watch.findings(), *self._watch.blind_spots())
