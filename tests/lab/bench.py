@@ -31,6 +31,7 @@ TARGET_SECONDS = {"line_to_slack": 60.0, "approval_to_cordon": 60.0}
 WORDS = {"line_to_slack": "kernel line → Slack message", "approval_to_cordon": "approval → cordon"}
 SHIPPED = Pace(
     report_seconds=30.0,
+    expected_seconds=30.0,
     poll_seconds=1.0,
     policy={**Pace().policy, "maxInRepairPercent": 10},
 )

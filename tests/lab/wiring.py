@@ -43,9 +43,14 @@ NODE_CHECKS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the lab runs: the product's own timings, shortened, because no real machine has to boot."""
+    """How fast the lab runs: the product's own timings, shortened, because no real machine has to boot.
+
+    Agents report every `report_seconds`; bot and reconciler are told to expect a report every
+    `expected_seconds`, so that a busy machine does not make nodes look silent.
+    """
 
     report_seconds: float = 2.0
+    expected_seconds: float = 10.0
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
     poll_seconds: float = 0.5
@@ -96,7 +101,7 @@ def bot_settings(cluster: "Cluster") -> dict[str, object]:
         **_shared(cluster, "bot"),
         **slack,
         "BOT__LISTEN": cluster.bot_url.removeprefix("http://"),
-        "BOT__REPORT_INTERVAL_SECONDS": cluster.pace.report_seconds,
+        "BOT__REPORT_INTERVAL_SECONDS": cluster.pace.expected_seconds,
         "BOT__CLEAR_AFTER_SECONDS": cluster.pace.clear_seconds,
         "BOT__OFFER_LIFETIME_SECONDS": cluster.pace.offer_seconds,
         "BOT__SWEEP_SECONDS": cluster.pace.poll_seconds,
@@ -115,7 +120,7 @@ def reconciler_settings(cluster: "Cluster") -> dict[str, object]:
         **_shared(cluster, "reconciler"),
         "RECONCILER__BOT_URL": cluster.bot_url,
         "RECONCILER__BOT_TOKEN_FILE": _secret(cluster, "reconciler-bot-token", token),
-        "RECONCILER__REPORT_INTERVAL_SECONDS": cluster.pace.report_seconds,
+        "RECONCILER__REPORT_INTERVAL_SECONDS": cluster.pace.expected_seconds,
         "RECONCILER__PASS_SECONDS": cluster.pace.poll_seconds,
         "RECONCILER__REDFISH__USERNAME": cluster.bmc.username,
         "RECONCILER__REDFISH__PASSWORD_FILE": cluster.bmc.password_file,

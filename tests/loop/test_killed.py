@@ -1,9 +1,10 @@
 """kill -9 of each program at three moments of the loop: it ends the same, with exactly one reset.
 
-Each program has a cluster of its own, and each moment a fresh node of it.
+Each program has a cluster of its own, and each moment a fresh node of it, one after the other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,33 +20,13 @@ MOMENTS: dict[str, Callable[[Cluster, str], object]] = {
 """When to kill: the thread is there, the approval is in Git, the reset was sent."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("killed"), nodes=3 * len(MOMENTS)) as running:
-        yield running
-
-
-@pytest.mark.xdist_group("killed-agent")
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_agent_goes_on_where_it_was(cluster: Cluster, moment: str) -> None:
-    node = _node(0, moment)
-    _survives(cluster, node, moment, cluster.node(node).agent)
-
-
-@pytest.mark.xdist_group("killed-bot")
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_bot_goes_on_where_it_was(cluster: Cluster, moment: str) -> None:
-    _survives(cluster, _node(1, moment), moment, cluster.bot)
-
-
-@pytest.mark.xdist_group("killed-reconciler")
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_reconciler_goes_on_where_it_was(cluster: Cluster, moment: str) -> None:
-    _survives(cluster, _node(2, moment), moment, cluster.reconciler)
-
-
-def _node(victim: int, moment: str) -> str:
-    return f"gpu-{1 + len(MOMENTS) * victim + list(MOMENTS).index(moment):02d}"
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("victim", ["agent", "bot", "reconciler"])
+def test_a_killed_program_goes_on_where_it_was(tmp_path: Path, victim: str) -> None:
+    with Cluster(tmp_path, nodes=len(MOMENTS)) as cluster:
+        for node, moment in zip(cluster.nodes, MOMENTS, strict=True):
+            program = cluster.node(node).agent if victim == "agent" else getattr(cluster, victim)
+            _survives(cluster, node, moment, program)
 
 
 def _survives(cluster: Cluster, node: str, moment: str, program: Program) -> None:
