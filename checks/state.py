@@ -8,7 +8,6 @@ twice. Another boot id means another boot: everything starts anew.
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,10 +17,11 @@ from checks.check import Check, Look, Past
 from checks.finding import Finding
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
 from checks.host.boot import Boot
-from checks.kernel import clearing
-from checks.kernel.event import Event, to_finding
-from checks.kernel.fold import Fault, Fold
+from checks.kernel.event import Event
+from checks.kernel.fold import Fault
+from checks.kernel.jobs import Visit
 from checks.kernel.kmsg import Lost
+from checks.kernel.standing import Standing
 from checks.report import Accepted, Inventory, NodeReport
 from checks.watch import Memory, Moment, Watch
 
@@ -51,6 +51,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     sequence: int = 0
     branch: int | None = None
     faults: tuple[Fault, ...] = ()
+    visits: tuple[Visit, ...] = ()
     blind_spots: tuple[Finding, ...] = ()
 
 
@@ -65,7 +66,7 @@ class NodeState:
         self._file = directory / STATE_FILE
         self._lock = threading.Lock()
         self._save_failed = False
-        self._fold = Fold()
+        self._kernel = Standing()
         self._reset_boots: tuple[str, ...] | None = None
         self.tell: Callable[[], None] = lambda: None
         self.cursor: int | None = None
@@ -80,18 +81,15 @@ class NodeState:
 
     def take(self, events: Sequence[tuple[Event, Moment]], cursor: int | None) -> None:
         """Take in what was read of the kernel log up to record `cursor`, in one step: events and when."""
-        ended: list[Fault] = []
+        ended: list[Event] = []
         with self._lock:
             self.cursor = cursor
             for event, at in events:
-                if clearing.is_good_news(event):
-                    ended += self._fold.drop(partial(_ends, event))
-                if clearing.is_fault(event):
-                    self._fold.add(event, at.uptime, at.now)
-                    self.revision += 1
-            self.revision += len(ended)
-        for fault in ended:
-            log.info("finding ended: %s", _name(fault.event))
+                is_fault, over = self._kernel.take(event, at.uptime, at.now)
+                self.revision += is_fault + len(over)
+                ended += over
+        for event in ended:
+            log.info("finding ended: %s", "/".join(filter(None, event.key)))
 
     def lose(self, lost: Lost, at: float) -> None:
         """Note that records of the kernel log were lost."""
@@ -133,7 +131,7 @@ class NodeState:
         """Return what is known of this boot, for the checks."""
         ours = None if self._reset_boots is None else self.previous in self._reset_boots
         with self._lock:
-            alone = leave_alone(fault.event for fault in self._fold)
+            alone = leave_alone(self._kernel.events)
         return {Boot: Boot(self.previous, ours), LeaveAlone: alone}
 
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
@@ -158,13 +156,13 @@ class NodeState:
     def expire(self, at: Moment) -> None:
         """Drop what quiet has ended."""
         with self._lock:
-            ended = self._fold.drop(lambda fault: _is_over(fault, at.uptime))
+            ended = self._kernel.expire(at.uptime)
             lost = self._blind_spots.get("log-lost")
             # Either way round: a wall clock that jumps must not keep it for longer.
             forgotten = lost is not None and abs(at.now - lost.last_seen) >= LOST_SECONDS
             if forgotten:
                 del self._blind_spots["log-lost"]
-            self.revision += bool(ended) or forgotten
+            self.revision += ended or forgotten
 
     def report(self, node: str, inventory: Inventory, now: float) -> NodeReport:
         """Return the next report; its number is saved before anybody can see it."""
@@ -207,9 +205,7 @@ class NodeState:
         self._reset_boots = None
         self._watch = Watch(saved.checks)
         self._blind_spots = {each.code: each for each in saved.blind_spots}
-        self._fold = Fold()
-        for fault in saved.faults:
-            self._fold.restore(fault)
+        self._kernel = Standing(saved.faults, saved.visits)
 
     def _load(self) -> Saved | None:
         try:
@@ -221,8 +217,8 @@ class NodeState:
             return None
 
     def _findings(self) -> tuple[Finding, ...]:
-        kernel = (to_finding(each.event, each.first_shown, each.last_shown) for each in self._fold)
-        return (*kernel, *self._watch.findings())
+        seen = tuple(self._watch.findings())
+        return (*self._kernel.findings(seen), *seen)
 
     def _spots(self) -> tuple[Finding, ...]:
         return (*self._blind_spots.values(), *self._watch.blind_spots())
@@ -254,7 +250,8 @@ class NodeState:
             cursor=self.cursor,
             sequence=self.sequence,
             branch=self.branch,
-            faults=tuple(self._fold),
+            faults=self._kernel.faults,
+            visits=self._kernel.visits,
             blind_spots=tuple(self._blind_spots.values()),
         )
 
@@ -279,16 +276,3 @@ def _for_boot(saved: Saved | None, boot_id: str) -> Saved:
     if saved.boot_id == boot_id:
         return saved
     return Saved(boot_id=boot_id, previous=saved.boot_id, pool=saved.pool)
-
-
-def _ends(news: Event, fault: Fault) -> bool:
-    return clearing.ends(news, fault.event)
-
-
-def _is_over(fault: Fault, uptime: float) -> bool:
-    quiet = clearing.quiet_seconds(fault.event)
-    return quiet is not None and uptime - fault.last_at >= quiet
-
-
-def _name(event: Event) -> str:
-    return "/".join(filter(None, event.key))
