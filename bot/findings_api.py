@@ -17,7 +17,8 @@ from starlette.routing import Route
 from bot.lifecycle.desk import Desk
 from bot.lifecycle.reports import ReportBook, Verdict
 from bot.lifecycle.rounds import Bell
-from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport, decode
+from checks.posted import Refused, complete, decode
+from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
 from reconciler.observe import Identity, Observer, UnavailableError
 
 log = structlog.get_logger("bot.findings_api")
@@ -32,10 +33,18 @@ TOKEN_LIMIT = 16_384
 class RefusedError(Exception):
     """Ends a request with an HTTP status and what is wrong, with how to mend it."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, held: int | None = None) -> None:
         super().__init__(text)
         self.status = status
         self.text = text
+        self.answer = Refused(error=text, held=held, resend=isinstance(self, ResendError))
+
+
+class ResendError(RefusedError):
+    """The report refers to one that is not held, as after a restart of ours; the agent sends it whole."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(409, text)
 
 
 class FindingsApi:
@@ -61,16 +70,21 @@ class FindingsApi:
         who = await self._identify(request, "agent")
         body = await _body(request)
         try:
-            report = decode(body)
+            posted = decode(body)
         except msgspec.DecodeError as error:
             raise RefusedError(422, f"the report is not valid: {error}") from error
         if who.node is None:
             raise RefusedError(403, "the token is bound to no node; project it into the agent's pod")
-        if report.node != who.node:
-            raise RefusedError(403, f"the token is of node {who.node}, the report of {report.node}")
+        if posted.node != who.node:
+            raise RefusedError(403, f"the token is of node {who.node}, the report of {posted.node}")
+        held = self._book.newest(posted.node)
+        report = complete(posted, held.report if held else None)
+        if report is None:
+            raise ResendError(f"report {posted.base} of this boot is not held; send the whole state")
         verdict = self._book.accept(report)
         if verdict is Verdict.STALE:
-            raise RefusedError(409, f"a later report of this boot than {report.sequence} is held")
+            text = f"a later report of this boot than {report.sequence} is held"
+            raise RefusedError(409, text, held=held.report.sequence if held else None)
         if verdict is Verdict.NEW:
             self._heard.ring()
         return Response(self._answer(report), status_code=202, media_type="application/json")
@@ -81,6 +95,7 @@ class FindingsApi:
         return msgspec.json.encode(
             Accepted(
                 accepted=report.sequence,
+                holds=True,
                 pool=self._desk.pool_name(report.node),
                 reset_boots=None if boots is None else tuple(sorted(boots.get(report.node, ()))),
             )
@@ -126,11 +141,12 @@ class FindingsApi:
             try:
                 response = await serve(request)
             except RefusedError as refusal:
-                if refusal.status not in (404, 503):
+                if refusal.status not in (404, 503) and not isinstance(refusal, ResendError):
                     log.warning(
                         "request_refused", path=request.url.path, status=refusal.status, reason=refusal.text
                     )
-                response = JSONResponse({"error": refusal.text}, status_code=refusal.status)
+                body = msgspec.json.encode(refusal.answer)
+                response = Response(body, refusal.status, media_type="application/json")
             if request.url.path == REPORT_PATH:
                 self._desk.metrics.reports.labels(str(response.status_code)).inc()
             return response

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from checks import catalogue
 from checks.gpu.door import GpuDoor
 from checks.gpu.inventory import read_inventory
@@ -24,6 +22,7 @@ from checks.kernel.kmsg import Follower, Log, Lost, Record
 from checks.kernel.line import record_line
 from checks.kernel.sift import KERNEL
 from checks.mounted import MountedPolicy
+from checks.posted import Refused
 from checks.publish import Answer, Publisher, Target
 from checks.pulse import Pulse
 from checks.report import Accepted, NodeReport
@@ -157,13 +156,15 @@ class Agent:
 
     def _hear(self, report: NodeReport, answer: Answer) -> None:
         self._pulse.hear(answer.status, accepted=answer.accepted)
-        if answer.overtaken:
-            self._state.skip_to(int(report.sent_at))
-        elif answer.accepted:
-            try:
-                self._state.hear(msgspec.json.decode(answer.text, type=Accepted))
-            except msgspec.DecodeError:
+        match answer.said:
+            case Accepted() as accepted:
+                self._state.hear(accepted)
+            case Refused(held=int(held)):
+                self._state.skip_to(held)
+            case None if answer.accepted:
                 log.warning("the bot's answer is not understood: %s", answer.text[:200])
+            case _ if answer.overtaken:
+                self._state.skip_to(int(report.sent_at))
 
     def _health(self) -> Health:
         findings, blind_spots = self._state.standing()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from checks.report import AUDIENCE, REPORT_PATH, NodeReport, encode
+from checks.posted import PostedReport, Refused, shrink
+from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
 from checks.wire import Wire, WireError
 
 CHANGE_SECONDS = 1.0
@@ -48,9 +49,23 @@ class Answer(msgspec.Struct, frozen=True):
         return self.status == 202
 
     @property
+    def said(self) -> Accepted | Refused | None:
+        """What the bot says in its answer, None when that cannot be read."""
+        try:
+            return msgspec.json.decode(self.text, type=Accepted if self.accepted else Refused)
+        except msgspec.DecodeError:
+            return None
+
+    @property
     def overtaken(self) -> bool:
         """Whether the bot holds a newer report of this boot."""
-        return self.status == 409
+        return self.status == 409 and not self.wants_whole
+
+    @property
+    def wants_whole(self) -> bool:
+        """Whether the bot does not hold what the report referred to, and wants the whole state."""
+        said = self.said
+        return isinstance(said, Refused) and said.resend
 
     @property
     def advice(self) -> str:
@@ -58,14 +73,14 @@ class Answer(msgspec.Struct, frozen=True):
         return _ADVICE.get(self.status, "the bot answered in an unexpected way; look at its log")
 
 
-def post(wire: Wire, token_file: Path, report: NodeReport) -> Answer:
+def post(wire: Wire, token_file: Path, report: PostedReport) -> Answer:
     """Send one report; every ending is an answer. The token is read each time: tokens rotate."""
     try:
         token = token_file.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         return Answer(None, f"cannot prepare a report: {error}")
     try:
-        status, body = wire.post(REPORT_PATH, token, encode(report))
+        status, body = wire.post(REPORT_PATH, token, msgspec.json.encode(report))
     except WireError as error:
         return Answer(None, str(error))
     return Answer(status, body.decode("utf-8", "replace").strip())
@@ -95,6 +110,7 @@ class Publisher:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._last: tuple[int | None, str] | None = None
+        self._taken: NodeReport | None = None
 
     def start(self) -> None:
         """Begin to report, at once."""
@@ -125,10 +141,17 @@ class Publisher:
 
     def _report(self) -> bool:
         report = self._compose()
-        answer = post(self._wire, self._target.token_file, report)
+        answer = self._post(shrink(report, self._taken))
+        if answer.wants_whole:
+            answer = self._post(shrink(report, None))
+        said = answer.said
+        self._taken = report if isinstance(said, Accepted) and said.holds else None
         self._hear(report, answer)
         self._tell(answer)
         return answer.accepted
+
+    def _post(self, report: PostedReport) -> Answer:
+        return post(self._wire, self._target.token_file, report)
 
     def _tell(self, answer: Answer) -> None:
         told = (answer.status, "" if answer.accepted else answer.text)

@@ -73,10 +73,11 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The bot's answer to a report that it took.
 
     `pool` is the pool that the node belongs to by the cluster's configuration, empty for none. `reset_boots`
-    are the boots of this node that a repair of ours ended. None means that the bot does not know now. A newer
-    bot may say more.
+    are the boots of this node that a repair of ours ended. None means that the bot does not know now. `holds`
+    says that the next report may refer to this one. A newer bot may say more.
     """
 
     accepted: int
     pool: str | None = None
+    holds: bool = False
     reset_boots: tuple[str, ...] | None = None

@@ -31,7 +31,9 @@ class Bot:
         self.tokens: list[str] = []
         self.answers: dict[str, int] = {}
         self.says: dict[str, Any] = {}
+        self.refuses: dict[str, Any] = {}
         self.status = 202
+        self.resends = 0
         self._server: http.server.ThreadingHTTPServer | None = None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -50,10 +52,14 @@ class Bot:
                 token = self.headers["Authorization"].removeprefix("Bearer ")
                 bot.tokens.append(token)
                 status = bot.answers.get(token, bot.status)
+                if bot.resends and "base" in body:
+                    bot.resends, status = bot.resends - 1, 409
                 if status == 202:
                     bot.reports.append(body)
                 answer = json.dumps(
-                    {"accepted": body["sequence"], **bot.says} if status == 202 else {"error": "no"}
+                    {"accepted": body["sequence"], **bot.says}
+                    if status == 202
+                    else {"error": "no", **bot.refuses}
                 ).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(answer)))
@@ -304,6 +310,41 @@ def test_a_bot_that_knows_a_newer_report_is_overtaken(bot: Bot, node: Node) -> N
     bot.status = 202
     wait_for(lambda: bot.reports)
     assert bot.reports[0]["sequence"] > 1_000_000_000
+
+
+def test_an_agent_that_lost_its_number_goes_on_behind_what_the_bot_holds(bot: Bot, node: Node) -> None:
+    bot.status, bot.refuses = 409, {"held": 4711}
+    node.start()
+    wait_for(lambda: bot.tokens)
+    bot.status = 202
+    wait_for(lambda: bot.reports)
+    assert 4711 < bot.reports[0]["sequence"] < 5000
+
+
+def test_only_a_bot_that_says_so_is_sent_reports_by_key(bot: Bot, node: Node) -> None:
+    bot.says = {"holds": True}
+    node.start()
+    node.write(XID.format(code=79))
+    wait_for(lambda: bot.counts() == {"79": 1})
+    number = bot.reports[-1]["sequence"]
+    node.write(XID.format(code=48))
+    small = wait_for(lambda: next((each for each in bot.reports if each["sequence"] > number), None))
+    assert (small["base"], small["unchanged"]) == (number, ["xid/79/0000:3d:00.0"])
+    assert [each["code"] for each in small["findings"]] == ["48"]
+    assert "inventory" not in small
+
+
+def test_a_bot_that_does_not_hold_the_last_report_gets_everything_at_once(bot: Bot, node: Node) -> None:
+    bot.says, bot.refuses = {"holds": True}, {"resend": True}
+    node.start()
+    node.write(XID.format(code=79))
+    wait_for(lambda: bot.counts() == {"79": 1})
+    bot.resends = 1
+    node.write(XID.format(code=48))
+    wait_for(lambda: bot.counts() == {"79": 1, "48": 1})
+    assert bot.resends == 0
+    assert "base" not in bot.reports[-1]
+    assert "not accepted" not in node.log()
 
 
 def test_a_log_that_is_not_there_is_a_blind_spot_until_it_is(bot: Bot, node: Node) -> None:
