@@ -53,7 +53,7 @@ class Pace:
     expected_seconds: float = 10.0
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
-    poll_seconds: float = 0.5
+    poll_seconds: float = 1.0
     policy: Mapping[str, str | int] = field(
         default_factory=lambda: {
             "approvalLifetime": "60m",

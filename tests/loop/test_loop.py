@@ -12,8 +12,7 @@ from tests.lab.wiring import APPROVER, CHANNEL
 from tests.loop.driving import approve, assert_repaired_once, closed, open_thread
 
 
-@pytest.mark.parametrize("recorder", ["github", "git"])
-@pytest.mark.parametrize("kubernetes", ["embedded", "real"])
+@pytest.mark.parametrize(("kubernetes", "recorder"), [("real", "github"), ("embedded", "git")])
 def test_a_fault_is_told_approved_repaired_and_closed(tmp_path: Path, kubernetes: str, recorder: str) -> None:
     if kubernetes == "real":
         require_real()

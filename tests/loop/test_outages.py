@@ -47,8 +47,7 @@ def test_the_git_host_away_for_a_minute_delays_the_record_and_no_more(tmp_path: 
         assert_repaired_once(cluster, "gpu-01")
 
 
-@pytest.mark.parametrize("kubernetes", ["embedded", "real"])
-@pytest.mark.parametrize("step", ["drain", "reset"])
+@pytest.mark.parametrize(("kubernetes", "step"), [("embedded", "drain"), ("real", "reset")])
 def test_an_api_server_that_restarts_is_waited_for(tmp_path: Path, kubernetes: str, step: str) -> None:
     if kubernetes == "real":
         require_real()
