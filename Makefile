@@ -33,9 +33,10 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 	$(RUN) .ci/locks.py
 	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
 
-bench: python ## How long from a kernel line to a Slack message, and from an approval to a cordon
+bench: python ## How long from a kernel line to Slack and from an approval to a cordon; what the agent costs a node
 	@$(PYTHON) -m tests.lab.setup test
-	@exec $(RUN) -m tests.lab.bench $(ARGS)
+	@$(RUN) -m tests.lab.bench $(ARGS)
+	@$(RUN) -m tests.lab.bench_agent --out artifacts/bench-agent.json
 
 bench-gpu: python ## What asking this machine's NVIDIA GPUs costs (ARGS='--load "command"': also while it runs)
 	@$(PYTHON) -m tests.lab.setup check
