@@ -46,6 +46,11 @@ PROGRAMS = (
         {"apt-get": "chromium", "dnf": "chromium", "pacman": "chromium", "brew": "--cask chromium"},
     ),
     Program(
+        ("slurmctld",),
+        "the tests on a real Slurm",
+        {"apt-get": "slurmctld slurmd slurm-client munge", "dnf": "slurm-slurmctld slurm-slurmd slurm munge"},
+    ),
+    Program(
         ("cc",),
         "the stand-in NVML library",
         {"apt-get": "gcc libc6-dev", "dnf": "gcc", "pacman": "gcc", "brew": "gcc"},
@@ -141,7 +146,7 @@ def system_programs() -> list[str]:
     installer = next((each for each in INSTALLERS if shutil.which(each)), None)
     if not absent:
         return []
-    packages = [each.packages[installer] for each in absent] if installer else []
+    packages = [each.packages[installer] for each in absent if installer in each.packages]
     if installer == "apt-get" and os.geteuid() == 0:
         say("installing " + " ".join(packages))
         run("apt-get", "update", "-q")
