@@ -23,6 +23,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
     **dict.fromkeys(("mlx5", "nic", "ib", "ethernet", "network"), Cause.NETWORK),
     **dict.fromkeys(("ext4", "xfs", "nvme", "md", "nfs", "filesystem", "disk", "storage"), Cause.STORAGE),
     **dict.fromkeys(("agent", "log", "silence"), Cause.AGENT),
+    **dict.fromkeys(("slurm",), Cause.SLURM),
 }
 """Subsystem of a finding → part at fault. What is not listed is the host's."""
 
@@ -87,6 +88,15 @@ def silence_fault(since: datetime, interval_seconds: float) -> Fault:
         evidence=f"no report since {since:%Y-%m-%d %H:%M:%S} UTC; one is due every {interval_seconds:g} s",
     )
     return Fault(Cause.AGENT, (finding,))
+
+
+def slurm_fault(findings: Iterable[Finding]) -> Fault | None:
+    """Return the fault of a node by what Slurm's controller says of it, None when that opens nothing.
+
+    A cause of its own: no report of the agent holds these findings, so no repair may be bound to them.
+    """
+    fault = _fault(Cause.SLURM, findings)
+    return fault if fault.findings else None
 
 
 def is_silent(since: datetime, now: datetime, interval_seconds: float) -> bool:

@@ -22,6 +22,7 @@ class Cause(StrEnum):
     STORAGE = "storage"
     HOST = "host"
     AGENT = "agent"
+    SLURM = "slurm"
 
 
 class State(StrEnum):

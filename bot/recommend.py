@@ -80,6 +80,11 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     ("xid", "151"): "The vendor's own answer to this code is to restart the node.",
     ("nvrm", "rm-init-failed"): "The driver could not bring the GPU up; its state is in the kernel.",
     ("nvrm", "gsp-init-failed"): "The driver could not start the GPU's firmware; its state is in the kernel.",
+    ("slurm", "slurm-drained"): "A drain is somebody's decision, and whoever set it lifts it.",
+    (
+        "slurm",
+        "slurm-gres",
+    ): "Slurm's configuration and the node disagree; jobs may be given GPUs that are gone.",
     ("agent", "silence"): "Nothing is known about the node until its agent reports again.",
 }
 """What is special about a code; else the rung's own sentence is said."""

@@ -33,6 +33,19 @@ class SlackSettings(Table):
         return self
 
 
+class SlurmSettings(Table):
+    """How to ask Slurm's controller about the nodes; without this table it is not asked.
+
+    `scontrol` is Slurm's client, of a version that the controller takes, `conf_file` its slurm.conf when that
+    is not where the client looks. One question is asked for the whole cluster every `poll_seconds`.
+    """
+
+    scontrol: str = "scontrol"
+    conf_file: Path | None = None
+    poll_seconds: Seconds = 30.0
+    timeout_seconds: Seconds = 10.0
+
+
 class BotTable(Table):
     """The bot's own table.
 
@@ -55,6 +68,7 @@ class BotTable(Table):
     record_retry_seconds: Seconds = 3.0
     edit_seconds: Seconds = 3.0
     slack: SlackSettings
+    slurm: SlurmSettings | None = None
 
     @field_validator("listen")
     @classmethod

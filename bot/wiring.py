@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,8 @@ from bot.lifecycle.metrics import Metrics
 from bot.lifecycle.notice import Patience
 from bot.lifecycle.reports import ReportBook
 from bot.records.ledger import Ledger
-from bot.settings import BotTable, Settings, SlackSettings
+from bot.scontrol import asking
+from bot.settings import BotTable, Settings, SlackSettings, SlurmSettings
 from bot.slack.connect import Entrance
 from bot.slack.hear import Hearer
 from bot.slack.speak import Speaker
@@ -75,7 +77,8 @@ def build(settings: Settings) -> Bot:
     observer = Observer.connect(settings.kubernetes.kubeconfig, settings.kubernetes.timeout_seconds)
     ledger = _ledger(settings.git)
     speaker = _speaker(slack, metrics)
-    lifecycle = Lifecycle(desk, book, Outside(ledger, observer, speaker), _patience(own), _times(settings))
+    outside = Outside(ledger, observer, speaker, _slurm(own.slurm))
+    lifecycle = Lifecycle(desk, book, outside, _patience(own), _times(settings))
     hearer = Hearer(speaker, desk, lifecycle.decisions, lambda: _reporting(book, own))
     signing = secret(slack.signing_secret_file) if slack.mode == "http" and slack.signing_secret_file else ""
     entrance = Entrance(hearer, speaker, desk, signing)
@@ -170,6 +173,12 @@ def _speaker(slack: SlackSettings, metrics: Metrics) -> Speaker:
     )
 
 
+def _slurm(slurm: SlurmSettings | None) -> Callable[[], str] | None:
+    if slurm is None:
+        return None
+    return asking(slurm.scontrol, slurm.conf_file, slurm.timeout_seconds)
+
+
 def _patience(own: BotTable) -> Patience:
     return Patience(
         report_interval=timedelta(seconds=own.report_interval_seconds),
@@ -188,6 +197,7 @@ def _times(settings: Settings) -> Times:
         repairs_poll=timedelta(seconds=own.repair_poll_seconds),
         offer_refresh=timedelta(seconds=own.offer_refresh_seconds),
         edit_after=timedelta(seconds=own.edit_seconds),
+        slurm_poll=timedelta(seconds=(own.slurm or SlurmSettings()).poll_seconds),
     )
 
 

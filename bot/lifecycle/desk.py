@@ -17,6 +17,7 @@ from bot.recommend import PROVIDER, Recommendation, recommend
 from reconciler.observed import Node
 
 if TYPE_CHECKING:
+    from checks.finding import Finding
     from reconciler.config.schema import Config
 
 log = structlog.get_logger("bot.lifecycle")
@@ -64,7 +65,8 @@ class Desk:
 
     `nodes` is None while Kubernetes has never been read; `seen_since` says since when we know a node by its
     UID, which is when we may begin to miss its reports. `reset_boots` are, by node, the boots that our
-    repairs ended, None while the repairs have never been read. Used by the event loop's thread alone.
+    repairs ended, None while the repairs have never been read. `slurm` is what Slurm says, by node, None
+    while it has not been asked. Used by the event loop's thread alone.
     """
 
     def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
@@ -73,6 +75,7 @@ class Desk:
         self.closed: set[str] = set()
         self.nodes: dict[str, Node] | None = None
         self.seen_since: dict[str, datetime] = {}
+        self.slurm: Mapping[str, tuple[Finding, ...]] | None = None
         self.reset_boots: Mapping[str, frozenset[str]] | None = None
         self.config: Config | None = None
         self.read_git = False

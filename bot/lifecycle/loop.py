@@ -3,6 +3,7 @@
 Each looks again after its own time, or when something has changed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from bot.lifecycle.git import GitSync
 from bot.lifecycle.notice import Patience, notice
 from bot.lifecycle.reports import ReportBook
 from bot.lifecycle.rounds import Bell, Step, run
+from bot.lifecycle.slurm import SlurmSync
 from bot.lifecycle.threads import Chat, Threads
 from bot.records.ledger import Ledger
 from reconciler.observe import Observer
@@ -33,15 +35,17 @@ class Times:
     repairs_poll: timedelta
     offer_refresh: timedelta
     edit_after: timedelta
+    slurm_poll: timedelta = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The systems that the bot speaks with."""
+    """The systems that the bot speaks with. `slurm` asks for its rows of nodes, None where there is none."""
 
     ledger: Ledger
     observer: Observer
     chat: Chat
+    slurm: Callable[[], str] | None = None
 
 
 class Lifecycle:
@@ -60,11 +64,12 @@ class Lifecycle:
         self._git = GitSync(desk, outside.ledger, self.decisions)
         self._threads = Threads(desk, outside.chat, times.edit_after)
         self._git_news = Bell()
+        self._slurm = None if outside.slurm is None else SlurmSync(desk, book, outside.slurm)
 
     async def run(self) -> None:
         """Run until cancelled."""
         bell = self.desk.bell
-        steps = (
+        steps = [
             Step("notice", (self.heard, bell), self._notice),
             Step("git-read", (self._git_news,), self._read_git),
             Step("git-write", (bell,), self._write_git),
@@ -72,7 +77,9 @@ class Lifecycle:
             Step("offers", (bell,), self._offer),
             Step("repairs", (), self._follow_repairs),
             Step("threads", (bell,), self._sync_threads),
-        )
+        ]
+        if self._slurm is not None:
+            steps.append(Step("slurm", (), self._ask_slurm))
         log.info("lifecycle_started", cluster=self.desk.cluster, sweep=self._times.sweep.total_seconds())
         await run(steps, self.desk.metrics)
 
@@ -92,6 +99,11 @@ class Lifecycle:
     async def _read_nodes(self) -> timedelta:
         await self._cluster.read_nodes()
         return self._times.nodes_poll
+
+    async def _ask_slurm(self) -> timedelta:
+        if self._slurm is not None:
+            await self._slurm.look()
+        return self._times.slurm_poll
 
     async def _offer(self) -> timedelta:
         await self._cluster.offer(self._times.offer_refresh)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from bot.correlate import Fault, faults, incident_id, is_silent, silence_fault
+from bot.correlate import Fault, faults, incident_id, is_silent, silence_fault, slurm_fault
 from bot.incident import Cause, Ending, Event, Incident, State, Why, is_worse
 from bot.lifecycle.desk import Case, Desk
 from bot.lifecycle.reports import Held
@@ -68,6 +68,9 @@ def _notice_node(desk: Desk, node: Node, held: Held | None, patience: Patience) 
     else:
         assert held is not None  # noqa: S101 - a node that is not silent has been heard
         boot_id, found = held.report.boot_id, faults(held.report)
+    slurm = slurm_fault((desk.slurm or {}).get(node.name, ()))
+    if slurm is not None:
+        found[Cause.SLURM] = slurm
     for cause in Cause:
         case, fault = desk.find(node.uid, cause), found.get(cause)
         if fault is not None and case is None:
@@ -75,7 +78,8 @@ def _notice_node(desk: Desk, node: Node, held: Held | None, patience: Patience) 
         elif fault is not None and case is not None:
             _changed(desk, case, fault, boot_id)
         elif case is not None:
-            _absent(desk, case, patience.clear_after, unknown=silent)
+            unknown = desk.slurm is None if cause is Cause.SLURM else silent
+            _absent(desk, case, patience.clear_after, unknown=unknown)
 
 
 def _open(desk: Desk, node: Node, boot_id: str, fault: Fault) -> None:

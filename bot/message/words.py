@@ -33,6 +33,7 @@ CAUSES: Final[Mapping[Cause, str]] = {
     Cause.STORAGE: "storage fault",
     Cause.HOST: "host fault",
     Cause.AGENT: "monitoring gap",
+    Cause.SLURM: "Slurm state",
 }
 
 STATES: Final[Mapping[State, str]] = {

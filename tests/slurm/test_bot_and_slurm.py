@@ -1,0 +1,123 @@
+"""What a real controller says, on the bot's desk: incidents that open, stay while it is silent, and close."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.incident import Cause, Incident, State
+from bot.lifecycle.desk import Desk
+from bot.lifecycle.metrics import Metrics
+from bot.lifecycle.notice import Patience, notice
+from bot.lifecycle.reports import ReportBook
+from bot.lifecycle.slurm import SlurmSync, SlurmUnavailableError
+from bot.scontrol import asking
+from checks.report import Gpu, Inventory, NodeReport
+from reconciler.observed import Node
+from tests.bot.samples import BOOT, NOW, config
+from tests.lab.slurm.cluster import Slurm
+
+PATIENCE = Patience(
+    report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
+)
+
+
+class Town:
+    """A desk whose nodes are those of the Slurm cluster, on a clock of the test's."""
+
+    def __init__(self, slurm: Slurm, ask: Callable[[], str]) -> None:
+        self.now, self.sequence = NOW, 0
+        self.names = slurm.names
+        self.desk = Desk("example", Metrics(), lambda: self.now)
+        self.desk.config, self.desk.read_git = config(), True
+        self.desk.know(
+            Node(
+                name=name, uid=f"uid-{name}", boot_id=BOOT, ready=True, unschedulable=False, taints=(),
+                labels={"pool": "h100"}, annotations={}, gpus=2, resource_version="1",
+            )
+            for name in slurm.names
+        )  # fmt: skip
+        self.book = ReportBook(lambda: self.now)
+        self.sync = SlurmSync(self.desk, self.book, ask)
+
+    def look(self, times: int = 2, gpus: int = 2) -> None:
+        for _ in range(times):
+            self.now += timedelta(seconds=30)
+            self.sequence += 1
+            seen = tuple(Gpu(address=f"0000:{number:02x}:00.0") for number in range(gpus))
+            for name in self.names:
+                self.book.accept(
+                    NodeReport(
+                        node=name, boot_id=BOOT, sequence=self.sequence, sent_at=0.0, agent_version="0.1.0",
+                        inventory=Inventory(gpus=seen), findings=(), blind_spots=(),
+                    )
+                )  # fmt: skip
+            asyncio.run(self.sync.look())
+            notice(self.desk, self.book.all(), PATIENCE)
+
+    @property
+    def incidents(self) -> dict[str, Incident]:
+        return {each.node: each for each in self.desk.incidents}
+
+
+@pytest.fixture
+def town(slurm: Slurm) -> Iterator[Town]:
+    yield Town(slurm, asking("scontrol", Path(slurm.environment["SLURM_CONF"]), 10.0))
+    slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
+
+
+def test_a_foreign_drain_opens_one_incident_and_its_owner_closes_it(slurm: Slurm, town: Town) -> None:
+    town.look()
+    assert town.incidents == {}
+    slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=drain", "reason=bad disk")
+    town.look()
+    incident = town.incidents[slurm.names[1]]
+    assert (incident.cause, incident.findings[0].code) == (Cause.SLURM, "slurm-drained")
+    assert "bad disk" in incident.findings[0].summary
+    assert town.desk.recommendation(incident).offered is None
+    slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
+    town.look(times=15)
+    assert town.incidents == {}
+
+
+def test_our_own_drain_opens_nothing(slurm: Slurm, town: Town) -> None:
+    slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=drain", "reason=clusterwright:a1b2 Xid 79")
+    town.look()
+    assert town.incidents == {}
+
+
+def test_gpus_that_slurm_does_not_know_of_are_told_on_every_node(slurm: Slurm, town: Town) -> None:
+    town.look(gpus=1)
+    assert {each.findings[0].code for each in town.incidents.values()} == {"slurm-gres"}
+    assert set(town.incidents) == set(slurm.names)
+
+
+def test_a_controller_that_does_not_answer_closes_nothing_and_is_trouble(slurm: Slurm) -> None:
+    answers = [True]
+
+    def ask() -> str:
+        if not answers[0]:
+            raise SlurmUnavailableError("scontrol: no answer in 10 s")
+        return slurm.scontrol("-o", "show", "nodes").replace("State=IDLE", "State=DOWN")
+
+    town = Town(slurm, ask)
+    town.look()
+    assert {each.state for each in town.incidents.values()} == {State.OPEN}
+    answers[0] = False
+    town.look(times=15)
+    assert set(town.incidents) == set(slurm.names)
+    assert town.desk.trouble["slurm"] == "scontrol: no answer in 10 s"
+    answers[0] = True
+    town.look()
+    assert "slurm" not in town.desk.trouble
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [("/nowhere/scontrol", "cannot be run"), ("false", "exit code 1"), ("scontrol", "scontrol: ")],
+)
+def test_a_client_that_cannot_ask_says_why(program: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(SlurmUnavailableError, match=why):
+        asking(program, tmp_path / "slurm.conf", 10.0)()
