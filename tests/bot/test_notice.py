@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from bot.incident import Cause, Event, Incident, State, Why
@@ -312,3 +313,28 @@ def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot(
     assert held is not None
     assert (held.report.sequence, held.report.boot_id, held.age_seconds) == (1, NEW_BOOT, 0.0)
     assert book.newest("gpu-02") is None
+
+
+EXPECTED_OF_A_REPAIR = [("xid", code) for code in ("45", "79", "149", "154", "155")] + [("sxid", "20034")]
+"""What our own repair brings about on its node (node checks, M7)."""
+
+
+@pytest.mark.parametrize("state", [State.APPROVED, State.REPAIRING])
+@pytest.mark.parametrize(("subsystem", "code"), EXPECTED_OF_A_REPAIR)
+def test_what_a_repair_brings_about_opens_nothing_until_it_has_ended(
+    scene: Scene, state: State, subsystem: str, code: str
+) -> None:
+    disk = replace_finding(finding(), check="nvme", subsystem="nvme", code="nvme-dead", gpu=None)
+    scene.hear(disk)
+    scene.put(state=state)
+    shaken = replace_finding(finding(), check=subsystem, subsystem=subsystem, code=code)
+    scene.hear(disk, shaken)
+    scene.pass_time(minutes=1)
+    assert [each.cause for each in scene.desk.incidents] == [Cause.STORAGE]
+    scene.put(state=State.OPEN)
+    scene.hear(disk, shaken)
+    assert {each.cause for each in scene.desk.incidents} == {Cause.STORAGE, Cause.GPU}
+
+
+def replace_finding(each: Finding, **changes: object) -> Finding:
+    return msgspec.structs.replace(each, **changes)
