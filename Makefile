@@ -6,6 +6,8 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3 python; d
 	&& { echo $$each; break; }; done)
 RUN := .venv/bin/python
 SHELL_FILES = .ci/run $(shell git ls-files "*.sh")
+# Tests that run side by side: most of the time they wait for a machine to boot, so more than there are cores.
+WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE ?= 1
 
 .DEFAULT_GOAL := help
