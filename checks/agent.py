@@ -32,7 +32,7 @@ from checks.settings import Settings
 from checks.state import NodeState
 from checks.watch import Moment
 
-TICK_SECONDS = 10.0
+TICK_SECONDS = 20.0
 """How often the agent looks for another boot and for what quiet has ended, while the log is silent."""
 
 STOP_SECONDS = 2.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 ROUND_LIMIT_SECONDS = 60.0
-"""Time without a round of the reading thread after which the agent is hung: six of its waits."""
+"""Time without a round of the reading thread after which the agent is hung: three of its waits."""
 
 REPORT_LIMIT_SECONDS = 120.0
 """Time without an accepted report that is said as trouble: about four report intervals."""

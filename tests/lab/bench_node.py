@@ -19,6 +19,8 @@ from tests.lab.program import Program
 
 GPUS = 8
 
+START_SECONDS = 60.0
+
 READ_SECONDS = 300.0
 """Longest time that a flood may take to be read on a busy machine."""
 
@@ -147,7 +149,11 @@ class BenchNode:
         return self._agent.pid
 
     def start(self) -> None:
+        """Start the agent and wait for its first report."""
         self._agent.start()
+        deadline = time.monotonic() + START_SECONDS
+        while not self.bot.reports and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def wait_read(self, sequence: int) -> None:
         """Return once the agent has read record `sequence` and reported since."""

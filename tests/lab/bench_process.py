@@ -1,10 +1,16 @@
 """What a process and its children use, as the kernel tells."""
 
 import contextlib
+import json
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
+
+from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log
+from checks.kernel.sift import KERNEL
+from tests.lab.kmsg.device import records
 
 CPUCLOCK_SCHED = 2
 """Clock of all threads of a process, ended ones too, in nanoseconds (Linux include/linux/posix-timers.h)."""
@@ -17,9 +23,9 @@ class Usage:
         self.pid = pid
         self._before = self._used()
 
-    def cpu_seconds(self) -> float:
-        """Return what it and its living children have used since this was made."""
-        return self._used() - self._before
+    def cpu_seconds(self, *, children: bool = True) -> float:
+        """Return what it has used since this was made, with its living children; without them, since ever."""
+        return self._used() - self._before if children else _cpu(self.pid)
 
     def rss_mb(self) -> float:
         """Return its resident memory."""
@@ -59,6 +65,22 @@ def together_mb(processes: list[Usage]) -> float:
     return (private + sum(files.values())) / 1024
 
 
+def waking_factor(asleep_seconds: float = 10.0) -> float:
+    """Return how much more CPU time a piece of work takes after a sleep than right after itself.
+
+    Near 1 on a machine of one's own; a virtual machine whose host has work for others may have 10 and more.
+    """
+    warm = min(_work() for _ in range(50))
+    time.sleep(asleep_seconds)
+    return _work() / warm
+
+
+def _work() -> float:
+    began = time.thread_time()
+    json.dumps([{"number": number, "text": str(number)} for number in range(300)])
+    return time.thread_time() - began
+
+
 def kmsg_read_seconds(records: int = 100_000) -> float | None:
     """Return the CPU time of reading one record of /dev/kmsg; None where it may not be read."""
     try:
@@ -78,6 +100,25 @@ def kmsg_read_seconds(records: int = 100_000) -> float | None:
     os.close(descriptor)
     return (time.process_time() - began) / taken
 
+
+def file_read_seconds(texts: list[str]) -> float:
+    """Return the CPU time in which the agent reads one record of a plain file, without looking at it."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+        log = Path(folder) / "kmsg"
+        log.write_bytes(records(texts, 0))
+        ends = os.pipe2(os.O_NONBLOCK)
+        for end in ends:
+            held.callback(os.close, end)
+        follower = Follower(Log(log, 0.01, ends[0]), KERNEL._replace(look=_NOTHING.match), None)
+        began = time.process_time()
+        for _ in range(len(texts) // BATCH_LIMIT):
+            follower.read(0)
+        spent = time.process_time() - began
+        follower.close()
+        return spent / len(texts)
+
+
+_NOTHING = re.compile(rb"(?!)")
 
 KMSG_BYTES = 65_536
 """Bytes of one read, as the agent asks for them."""
