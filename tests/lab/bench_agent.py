@@ -93,7 +93,7 @@ def _idle(minutes: float) -> Iterator[Figure]:
         passed = time.monotonic() - began
         share = (usage.cpu_seconds(children=False) - alone) / passed * 100
         yield Figure("idle CPU, parent", share, "% of a core", 0.1, f"{minutes:g} min, a report every 30 s")
-        note = "what a known piece of work costs more after 10 s asleep; idle figures hold so much of the machine"
+        note = "what known work costs more after 10 s asleep: idle figures hold so much of the host"
         yield Figure("machine, waking up", waking_factor(), "times", None, note)
         share = sum(child.cpu_seconds() for child in children) / passed * 100
         note = "over the stand-in library, which reads a file at each call; make bench-gpu has the real one"
