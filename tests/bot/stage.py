@@ -5,7 +5,6 @@ objects and outcome files), so that each awkward moment can be chosen.
 """
 
 import contextlib
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from checks.finding import Action, Finding, Severity
 from checks.report import AUDIENCE, Inventory, NodeReport, encode
 from tests.lab.kube.kube import Kube
 from tests.lab.pods import agent_daemonset, agent_pod
+from tests.lab.ports import free_ports
 from tests.lab.program import Program
 from tests.lab.slack.emulator import Slack
 
@@ -122,7 +122,7 @@ class Stage:
     def __init__(self, kube: Kube, slack: Slack, workdir: Path, **settings: object) -> None:
         self.kube, self.slack, self.workdir = kube, slack, workdir
         self.bare = workdir / "cluster.git"
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.url = f"http://127.0.0.1:{free_ports()[0]}"
         self._seed()
         self.program = Program("bot", self._environment(settings), workdir / "bot.log")
         self.http = httpx.Client(base_url=self.url, timeout=5, trust_env=False)
@@ -392,9 +392,3 @@ def _texts(value: Any) -> list[str]:
 def _object(kind: str, spec: dict[str, Any]) -> str:
     head = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": kind, "metadata": {"name": "lab"}}
     return yaml.safe_dump({**head, "spec": spec}, sort_keys=False)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

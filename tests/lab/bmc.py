@@ -16,7 +16,6 @@ import os
 import queue
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ from typing import Self
 import bcrypt
 
 from tests.lab.hook import Power, PowerHook
+from tests.lab.ports import free_ports
 from tests.lab.proxy import BmcProxy, Fault
 
 START_SECONDS = 40.0
@@ -203,7 +203,7 @@ class Bmc:
     def _start_emulator(self, hook_url: str) -> None:
         config, log = self._dir / "emulator.conf", self._dir / "emulator.log"
         for _ in range(3):
-            port = _free_port()
+            port = free_ports()[0]
             config.write_text(self._config(port, hook_url))
             with log.open("ab") as output:
                 self._emulator = subprocess.Popen(
@@ -252,9 +252,3 @@ class Bmc:
             "EXTERNAL_NOTIFICATION_URL": hook_url,
         }
         return "".join(f"{name} = {value!r}\n" for name, value in settings.items())
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -7,7 +7,6 @@ Everything is real or emulated at the wire, binds to 127.0.0.1 and is gone when 
 run as they would in a cluster: settings in the environment, ServiceAccount tokens in files, rights by RBAC.
 """
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from tests.lab.kube.server import start
 from tests.lab.manifests import apply_identities
 from tests.lab.node import Node
 from tests.lab.noderoot import gpu_address
+from tests.lab.ports import free_ports
 from tests.lab.program import Program
 from tests.lab.slack.emulator import Slack
 from tests.lab.wiring import CHANNEL, PEOPLE, Pace, bot_settings, configuration, reconciler_settings
@@ -34,6 +34,8 @@ REBOOT_REQUIRED = (
 """A fault whose first answer is a reboot (node-check table 3.3)."""
 
 STARTED_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0
+"""What takes a moment on an idle machine, and much longer where several clusters share two cores."""
 
 Found = TypeVar("Found")
 
@@ -60,7 +62,7 @@ class Cluster:
         self._names = [f"gpu-{index:02d}" for index in range(1, nodes + 1)]
         self._stack = ExitStack()
         self._slack_port = slack_port
-        self.bot_url = f"http://127.0.0.1:{_free_port()}"
+        self.bot_url = f"http://127.0.0.1:{free_ports()[0]}"
         self.nodes: dict[str, Node] = {}
 
     def __enter__(self) -> Self:
@@ -81,7 +83,7 @@ class Cluster:
         """Write the kernel line of a fault of the node's first GPU."""
         self.nodes[name].write_kernel(line.format(gpu=gpu_address(0).removesuffix(".0")))
 
-    def wait(self, what: str, found: Callable[[], Found | None], seconds: float = 30.0) -> Found:
+    def wait(self, what: str, found: Callable[[], Found | None], seconds: float = PATIENCE_SECONDS) -> Found:
         """Return the first truthy answer of `found`; raises AssertionError naming `what` after `seconds`."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -200,9 +202,3 @@ class Cluster:
             self._running(node)
         for node in self.nodes.values():
             node.wait_ready()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

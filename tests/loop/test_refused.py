@@ -25,6 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_a_stranger_is_told_no(cluster: Cluster) -> None:
     message = open_thread(cluster, "gpu-01")
+    cluster.wait("the thread in Git", lambda: cluster.record("gpu-01", "thread.yaml"))
     before = cluster.records()
     press(cluster, message, STRANGER)
     assert "not an approver" in _told(cluster, STRANGER)

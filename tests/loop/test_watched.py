@@ -14,12 +14,15 @@ def test_kubectl_watches_a_repair_from_its_first_step_to_its_end(tmp_path: Path)
     with Cluster(tmp_path, nodes=1, kubernetes="real") as cluster:
         message = open_thread(cluster, "gpu-01")
         seen = tmp_path / "watched.txt"
-        argv = [program("kubectl"), "--kubeconfig", cluster.kube.admin_kubeconfig, "get", "repairs", "-w"]
+        argv = [
+            program("kubectl"), f"--cache-dir={tmp_path / 'kubectl'}",
+            "--kubeconfig", cluster.kube.admin_kubeconfig, "get", "repairs", "-w",
+        ]  # fmt: skip
         with seen.open("w") as output, subprocess.Popen(argv, stdout=output, stderr=output) as watching:
             try:
                 approve(cluster, message)
                 closed(cluster, "gpu-01")
-                cluster.wait("the end on the screen", lambda: "Succeeded" in seen.read_text())
+                cluster.wait("the end on the screen", lambda: ended(seen))
             finally:
                 watching.terminate()
         screen = seen.read_text()
@@ -29,3 +32,9 @@ def test_kubectl_watches_a_repair_from_its_first_step_to_its_end(tmp_path: Path)
         assert told[0] in ("lock", "revalidate", "cordon")
         assert {"cordon", "reset"} <= set(told)
         assert [line for line in screen.splitlines() if "gpu-01" in line and "reboot" in line]
+
+
+def ended(seen: Path) -> bool:
+    screen = seen.read_text()
+    assert "rror" not in screen, screen
+    return "Succeeded" in screen

@@ -1,6 +1,7 @@
 """What people type, with the real kubectl against the real API server."""
 
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -139,7 +140,12 @@ def test_describe_shows_the_record_and_the_journal(kubectl: Kubectl, repair: str
     assert re.search(r"Phase:\s+Running", text)
 
 
-def test_explain_tells_people_what_the_fields_are(kubectl: Kubectl) -> None:
+def test_explain_tells_people_what_the_fields_are(real_server: RealKube, kubectl: Kubectl) -> None:
+    # The server publishes what it knows of a new kind a while after it serves it.
+    until = time.monotonic() + 60
+    while "apis/clusterwright.dev/v1alpha1" not in real_server.request("GET", "/openapi/v3")[1]["paths"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
     assert "The approved repair record" in kubectl("explain", "repair.spec")
 
 

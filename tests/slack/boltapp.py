@@ -86,6 +86,12 @@ class BoltApp:
             await self._runner.cleanup()
         else:
             await self._socket.close_async()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            _, stuck = await asyncio.wait(left, timeout=1)
+            for task in stuck:
+                task.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
         await asyncio.sleep(0.05)
 
     async def _approve(self, ack: Any, body: dict[str, Any], client: AsyncWebClient) -> None:

@@ -1,21 +1,17 @@
 """People use the page in a real browser: what they click reaches the app, what the app does they see."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.lab.browser import open_browser
 from tests.lab.slack.emulator import Slack
 from tests.slack.boltapp import BoltApp
 from tests.slack.conftest import APPROVER, CHANNEL
 from tests.slack.plainclient import call
 
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run",
-)  # fmt: skip
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 HOSTILE = (
     "&lt;!channel&gt; &lt;script&gt;document.title='x'&lt;/script&gt; "
@@ -25,11 +21,8 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.fail("no Chromium; `make test` installs it on Debian, elsewhere it says how")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        opened = open_browser(playwright)
         yield opened
         opened.close()
 

@@ -19,6 +19,8 @@ from reconciler.observed import Node
 from tests.bot.samples import BOOT, NOW, config
 from tests.lab.slurm.cluster import Slurm
 
+pytestmark = pytest.mark.xdist_group("slurm")
+
 PATIENCE = Patience(
     report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
 )

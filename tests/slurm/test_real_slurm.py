@@ -8,6 +8,8 @@ import pytest
 from checks.slurm.node import COMMAND, SlurmNode, parse
 from tests.lab.slurm.cluster import Slurm
 
+pytestmark = pytest.mark.xdist_group("slurm")
+
 
 @pytest.fixture
 def name(slurm: Slurm) -> Iterator[str]:

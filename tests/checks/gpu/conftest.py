@@ -11,14 +11,14 @@ import pytest
 
 from checks.gpu.process import Child
 from tests.checks.gpu.course import ONE, TWO
+from tests.lab.missing import require
 from tests.lab.nvml.library import Machine, build
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with libnvidia-ml.so.1."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler here; `make test` says how to install one")
+    require(None if shutil.which("cc") else "no C compiler here; `make test` says how to install one")
     return build(tmp_path_factory.mktemp("nvml"))
 
 

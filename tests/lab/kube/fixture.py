@@ -7,7 +7,6 @@ command that builds it; where CI is set it fails them.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from tests.lab.kube.binaries import problem
 from tests.lab.kube.real import RealKube
 from tests.lab.kube.server import start
+from tests.lab.missing import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 def require_real() -> None:
     """End the test that asks, unless the real back end can start."""
-    why = problem()
-    if why and os.environ.get("CI"):
-        pytest.fail(why, pytrace=False)
-    if why:
-        pytest.skip(why)
+    require(problem())
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from tests.lab.kube import certificates
 from tests.lab.kube.binaries import program
 from tests.lab.kube.kube import TIMEOUT_SECONDS, Kube
 from tests.lab.kube.program import Program
+from tests.lab.ports import free_ports
 
 CONTROLLERS = (
     "disruption-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller,"
@@ -50,7 +51,7 @@ class RealKube(Kube):
         tokens = workdir / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.admin_token},admin,admin-uid,"system:masters"\n')
-        self._port, self._etcd_port, peer = _free_ports(3)
+        self._port, self._etcd_port, peer = free_ports(3)
         self.url = f"https://127.0.0.1:{self._port}"
         self._programs: list[Program] = []
         """etcd, kube-apiserver, kube-controller-manager: ended in the reverse order."""
@@ -74,7 +75,9 @@ class RealKube(Kube):
         Raises:
             subprocess.CalledProcessError: it failed; its stderr is in the error's notes.
         """
-        argv = [str(self._kubectl), "--kubeconfig", str(kubeconfig or self.admin_kubeconfig), *args]
+        # What kubectl remembers of a server it keeps by address, and another server may have had this one's.
+        cache = f"--cache-dir={self.workdir / 'kubectl'}"
+        argv = [str(self._kubectl), cache, "--kubeconfig", str(kubeconfig or self.admin_kubeconfig), *args]
         done = subprocess.run(
             argv, input=stdin, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
         )
@@ -196,14 +199,6 @@ def _controllers(workdir: Path, kubeconfig: Path) -> list[str]:
         f"--kube-api-qps={CONTROLLER_QPS}",
         f"--kube-api-burst={CONTROLLER_QPS}",
     ]
-
-
-def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in held]
-    for server in held:
-        server.close()
-    return ports
 
 
 def _until_refused(port: int) -> None:

@@ -16,13 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from tests.lab.ports import free_ports
+
 TEMPLATES = Path(__file__).parent
 FREEZER = Path("/sys/fs/cgroup/freezer")
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "scontrol", "sinfo")
 GPU_MAJOR = 195
 """Major number of NVIDIA's devices; nothing answers there on a machine without its driver."""
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 WITHOUT_CGROUPS = {
     "ProctrackType=proctrack/cgroup": "ProctrackType=proctrack/linuxproc",
@@ -49,7 +51,7 @@ class Slurm:
         self.names = tuple(f"{self.prefix}{number}" for number in range(nodes))
         self._gpus = gpus
         self._cgroups = FREEZER.is_dir() if cgroups is None else cgroups
-        ports = _free_ports(nodes + 1)
+        ports = free_ports(nodes + 1)
         self._render(ports[0], ports[1])
         self.environment = {**os.environ, "SLURM_CONF": str(self.root / "etc/slurm.conf")}
 
@@ -194,16 +196,3 @@ class Slurm:
         gres = (TEMPLATES / "gres.conf").read_text().splitlines()
         rows = [gres[-1].format_map({**values, "node": name}) for name in self.names]
         (self.root / "etc/gres.conf").write_text("\n".join(rows) + "\n")
-
-
-def _free_ports(count: int) -> range:
-    """Return so many free ports in a row."""
-    for first in range(20_000 + os.getpid() % 9_000, 32_000, count):
-        with contextlib.ExitStack() as held:
-            try:
-                for port in range(first, first + count):
-                    held.enter_context(socket.create_server(("127.0.0.1", port)))
-            except OSError:
-                continue
-            return range(first, first + count)
-    raise RuntimeError("no free ports in a row")
