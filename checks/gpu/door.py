@@ -93,7 +93,7 @@ class GpuDoor:
             alone = scene.held(LeaveAlone)
             left_alone = alone.gpus if isinstance(alone, LeaveAlone) else frozenset()
             seen = msgspec.structs.replace(seen, left_alone=tuple(sorted(left_alone)))
-            seen = self._read(seen, began + ROUND_SECONDS, board=board)
+            seen = self._read(seen, began + ROUND_SECONDS, scene.uptime, board=board)
         bad = seen.library is None
         self._bad_rounds = self._bad_rounds + 1 if bad else 0
         pause = BACKOFF_SECONDS * 2 ** min(self._bad_rounds - 1, 16) if bad else 0.0
@@ -110,7 +110,7 @@ class GpuDoor:
         refused = answer if isinstance(answer, Refused) else Refused("nvmlInit", UNKNOWN)
         return msgspec.structs.replace(seen, library=None, refused=refused)
 
-    def _read(self, seen: Gpus, until: float, *, board: bool) -> Gpus:
+    def _read(self, seen: Gpus, until: float, asked_at: float, *, board: bool) -> Gpus:
         wanted = [each.gpu for each in seen.pci or () if each.is_ours and each.gpu not in seen.left_alone]
         self._first %= max(1, len(wanted))
         samples = {each.gpu: each for each in seen.samples}
@@ -125,6 +125,7 @@ class GpuDoor:
                 silence = answer if isinstance(answer, Silence) else Silence("a strange answer", missed=False)
                 seen = self._fell_silent(seen, silence, gpu)
                 break
+            answer = msgspec.structs.replace(answer, asked_at=asked_at)
             samples[gpu] = _newest(samples.get(gpu), answer)
         else:
             seen = msgspec.structs.replace(seen, misses=0, missed="")

@@ -66,15 +66,17 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
     """One GPU at one moment. `failed` is the return code when it could not be read at all, 0 otherwise.
 
-    Counters are totals since the driver was loaded. `slowed_ns` is the time slowed by hardware for heat or
-    power, `slowed_sw_ns` by software for heat. `margin` is degrees Celsius below the temperature at which the
-    hardware slows down. Of `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one,
-    `link_crc` counts CRC errors, `link_replays` and `link_recoveries` what went well at the second try.
-    `reasons` is NVML's mask of why clocks are lowered, `denied` the calls that failed and should not.
+    `asked_at` is the uptime in seconds when the round began that read it. Counters are totals since the
+    driver was loaded. `slowed_ns` is the time slowed by hardware for heat or power, `slowed_sw_ns` by
+    software for heat. `margin` is degrees Celsius below the temperature at which the hardware slows down. Of
+    `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one, `link_crc` counts CRC
+    errors, `link_replays` and `link_recoveries` what went well at the second try. `reasons` is NVML's mask of
+    why clocks are lowered, `denied` the calls that failed and should not.
     """
 
     gpu: str
     failed: int = 0
+    asked_at: float = 0.0
     ecc_corrected: int | None = None
     ecc_uncorrected: int | None = None
     retired_pages: int | None = None
