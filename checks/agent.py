@@ -87,6 +87,7 @@ class Agent:
             chance,
         )
         self._state.tell = self._publisher.change
+        self._state.bot_url = settings.bot_url
         self._told = self._state.revision
 
     def run(self) -> None:

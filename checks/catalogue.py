@@ -6,6 +6,7 @@ from checks.gpu import (
     driver_unresponsive,
     ecc,
     fabric,
+    leftovers,
     nvlink,
     nvml_unavailable,
     pcie,
@@ -28,6 +29,7 @@ from checks.host import (
     memory,
     mounts,
     nvme,
+    probes,
     services,
 )
 
@@ -54,6 +56,7 @@ CHECKS: tuple[Check, ...] = (
     board.POWER,
     board.INFOROM,
     board.PERSISTENCE,
+    leftovers.CHECK,
     ib_state.CHECK,
     ib_link.FLAP,
     ib_link.RATE,
@@ -70,7 +73,8 @@ CHECKS: tuple[Check, ...] = (
     limits.CHECK,
     limits.ZOMBIES,
     boot.CHECK,
-    # Last: it waits for file servers that do not answer.
+    # Last: they wait for servers that do not answer.
+    probes.CHECK,
     mounts.CHECK,
 )
 """In the order in which they look."""

@@ -16,6 +16,17 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=604_800)]
 AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^/[^\x00\n]*$", max_length=4096)]
 DeviceName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$", max_length=64)]
 PortName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*(/[0-9]{1,3})?$", max_length=68)]
+HostName = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$", max_length=253)
+]
+Endpoint = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[[0-9a-fA-F:.]+\]):"
+        r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$",
+        max_length=259,
+    ),
+]
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
@@ -32,7 +43,8 @@ class Expected(Written, frozen=True):
     `mlx5_0` (its port 1) or `mlx5_0/2`; without them the ports that were once up in this boot. `nics` are
     Ethernet interfaces. `memory_gib` is the installed memory, `cpus` the number of online processors.
     `mounts` must be mounted and answer; `writable` must not be read-only (nor must the root, if it was not so
-    from the start); `disks` must have space.
+    from the start); `disks` must have space. `names` must resolve and `endpoints` (`host:port`) take a
+    connection: services that the nodes share.
     """
 
     gpus: Count | None = None
@@ -52,6 +64,8 @@ class Expected(Written, frozen=True):
     mounts: tuple[AbsolutePath, ...] = ()
     writable: tuple[AbsolutePath, ...] = ("/var/lib/kubelet",)
     disks: tuple[AbsolutePath, ...] = ("/", "/var/lib/kubelet", "/var/lib/containerd")
+    names: Annotated[tuple[HostName, ...], msgspec.Meta(max_length=16)] = ()
+    endpoints: Annotated[tuple[Endpoint, ...], msgspec.Meta(max_length=16)] = ()
 
 
 class Service(Written, frozen=True):
@@ -101,7 +115,8 @@ class NetworkLimits(Written, frozen=True):
     An InfiniBand port that is down is critical after `ib_down_seconds` (gpud 4 min). `ib_flaps` link losses
     in `ib_flap_seconds` (healthagent 3 in 3 h) are flapping; none counts in the first
     `ib_flap_grace_seconds` of uptime (OCI 30 min). Symbol errors an hour (NVSentinel 120). An Ethernet link
-    may be down for `ethernet_down_seconds` (2 min, ours).
+    may be down for `ethernet_down_seconds` (2 min, ours). A shared service has to answer a probe in
+    `probe_seconds` (ours; a resolver waits 5 s for a name server that is dead).
     """
 
     ib_down_seconds: Seconds = 240.0
@@ -110,6 +125,7 @@ class NetworkLimits(Written, frozen=True):
     ib_flap_grace_seconds: Seconds = 1800.0
     ib_symbol_errors_per_hour: Number = 120.0
     ethernet_down_seconds: Seconds = 120.0
+    probe_seconds: Annotated[float, msgspec.Meta(gt=0, le=10)] = 3.0
 
 
 class HostLimits(Written, frozen=True):

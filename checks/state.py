@@ -17,6 +17,7 @@ from checks.check import Check, Look, Past
 from checks.finding import Finding
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
 from checks.host.boot import Boot
+from checks.host.probes import Bot
 from checks.kernel.event import Event
 from checks.kernel.fold import Fault
 from checks.kernel.jobs import Visit
@@ -59,7 +60,7 @@ class NodeState:
     """The findings of one node. Safe to use from the reading and the reporting thread.
 
     Times are Unix seconds. `revision` grows with every change that a report would show, and `tell` is called
-    when a check has made one.
+    when a check has made one. `bot_url` is where the agent reports to.
     """
 
     def __init__(self, directory: Path, boot_id: str) -> None:
@@ -69,6 +70,7 @@ class NodeState:
         self._kernel = Standing()
         self._reset_boots: tuple[str, ...] | None = None
         self.tell: Callable[[], None] = lambda: None
+        self.bot_url = ""
         self.cursor: int | None = None
         self.sequence = self.revision = 0
         self._begin(_for_boot(self._load(), boot_id))
@@ -132,7 +134,7 @@ class NodeState:
         ours = None if self._reset_boots is None else self.previous in self._reset_boots
         with self._lock:
             alone = leave_alone(self._kernel.events)
-        return {Boot: Boot(self.previous, ours), LeaveAlone: alone}
+        return {Boot: Boot(self.previous, ours), Bot: Bot(self.bot_url), LeaveAlone: alone}
 
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
         """Take in one look of a check."""
