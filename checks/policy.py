@@ -79,6 +79,7 @@ SERVICES = (
     Service(name="kubelet", process="kubelet"),
     Service(name="containerd", process="containerd"),
     Service(name="cri-o", process="crio"),
+    Service(name="slurmd", process="slurmd"),
 )
 """Watched, once they have run in this boot, unless the policy names others."""
 
@@ -135,8 +136,9 @@ class HostLimits(Written, frozen=True):
     `mount_seconds` so many times in a row (gpud 5 s, 5 times). Memory below this part of the installed (NHC:
     5 % missing). Corrected memory errors an hour and DIMM (ours 100). Clock offset (ours 1 s) and how long it
     may be unsynchronised (10 min). A service that is down warns after 2 min, is critical after 10 min or with
-    more than 5 restarts in 30 min (ours). Processes and open files in percent of the kernel's limit, zombies
-    (gpud 80 %, 80 %, 1,000). A boot nobody of ours caused is told for an hour (ours).
+    more than 5 restarts in 30 min, slurmd with more than 3 in 10 min (ours). Processes and open files in
+    percent of the kernel's limit, zombies (gpud 80 %, 80 %, 1,000). A boot nobody of ours caused is told for
+    an hour (ours).
     """
 
     disk_free_percent: Percent = 10.0
@@ -152,6 +154,8 @@ class HostLimits(Written, frozen=True):
     service_critical_seconds: Seconds = 600.0
     service_restarts: Count = 5
     service_restart_seconds: Seconds = 1800.0
+    slurmd_restarts: Count = 3
+    slurmd_restart_seconds: Seconds = 600.0
     processes_percent: Percent = 80.0
     files_percent: Percent = 80.0
     zombies: Count = 1000

@@ -1,10 +1,13 @@
-"""services: kubelet and container runtime run and stay up (table 1.3).
+"""services: kubelet, container runtime and slurmd run and stay up (tables 1.3 and 1.4).
 
 Told by their processes: being allowed to speak on the runtime's socket is being root on the node, which the
-agent should not be.
+agent should not be. A service is a child of init. With Slurm on Kubernetes slurmd is a container's process,
+whose restarts are its pod's: that one is not ours to judge.
 """
 
 from collections.abc import Collection
+
+import msgspec
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, Worse
 from checks.finding import Action, Severity
@@ -21,6 +24,17 @@ SEARCH_SECONDS = 60.0
 
 SURVEY_SECONDS = 600.0
 """How often they are searched for services that have not run in this boot yet."""
+
+SLURMD = "slurmd"
+"""Process of the service with a row of its own (table 1.4)."""
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """More than `restarts` in `seconds` are too many; once up for `up_seconds` a service is well again."""
+
+    restarts: int
+    seconds: float
+    up_seconds: float
 
 
 class Services:
@@ -41,11 +55,12 @@ class Services:
         readings = {**{name: past[-1][1] for name, past in scene.past.items() if past}, **readings}
         symptoms = []
         for service in named or SERVICES:
-            starts = _starts(scene, service.name, readings)
+            patience = _patience(service, scene.policy.host)
+            starts = _starts(scene, service.name, readings, patience.seconds)
             if service.name not in running and (named or service.name in readings):
-                symptoms.append(_down(service, scene.policy.host))
-            elif starts:
-                symptoms.append(_restarts(service, starts, scene.policy.host))
+                symptoms.append(_down(service, scene.policy.host, patience))
+            elif starts and scene.uptime - starts[-1] < patience.up_seconds:
+                symptoms.append(_restarts(service, len(starts), patience))
         return Seen(symptoms=tuple(symptoms), readings=readings)
 
     def _running(self, scene: Scene, services: tuple[Service, ...]) -> dict[str, Process] | None:
@@ -81,16 +96,21 @@ def _is(found: Process, service: Service) -> bool:
     return found.name == service.process and found.parent == INIT and found.state not in "ZX"
 
 
-def _starts(scene: Scene, name: str, readings: dict[str, float]) -> int:
-    """Return how often the service began anew in the time that counts."""
+def _patience(service: Service, limits: HostLimits) -> Patience:
+    if service.process == SLURMD:
+        return Patience(limits.slurmd_restarts, limits.slurmd_restart_seconds, up_seconds=600.0)
+    return Patience(limits.service_restarts, limits.service_restart_seconds, up_seconds=300.0)
+
+
+def _starts(scene: Scene, name: str, readings: dict[str, float], seconds: float) -> list[float]:
+    """Return when the service began anew in the last `seconds`, in seconds since boot."""
     past = [*scene.past.get(name, ())]
     if name in readings and (not past or past[-1][1] != readings[name]):
         past.append((scene.uptime, readings[name]))
-    since = scene.uptime - scene.policy.host.service_restart_seconds
-    return sum(at >= since for at, _ in past[1:])
+    return [at for at, _ in past[1:] if at >= scene.uptime - seconds]
 
 
-def _down(service: Service, limits: HostLimits) -> Symptom:
+def _down(service: Service, limits: HostLimits, patience: Patience) -> Symptom:
     return Symptom(
         code="service-down",
         subsystem="service",
@@ -99,11 +119,15 @@ def _down(service: Service, limits: HostLimits) -> Symptom:
         device=service.name,
         summary=f"{service.name} does not run.",
         worse=Worse(limits.service_critical_seconds, Severity.CRITICAL, Action.REBOOT),
-        rule=Rule(raise_seconds=limits.service_down_seconds, clear_seconds=300.0, boot_grace_seconds=300.0),
+        rule=Rule(
+            raise_seconds=limits.service_down_seconds,
+            clear_seconds=patience.up_seconds,
+            boot_grace_seconds=300.0,
+        ),
     )
 
 
-def _restarts(service: Service, count: int, limits: HostLimits) -> Symptom:
+def _restarts(service: Service, count: int, patience: Patience) -> Symptom:
     return Symptom(
         code="service-restarts",
         subsystem="service",
@@ -111,15 +135,15 @@ def _restarts(service: Service, count: int, limits: HostLimits) -> Symptom:
         action=Action.REBOOT,
         device=service.name,
         summary=f"{service.name} does not stay up.",
-        evidence=f"began anew {count} times in {limits.service_restart_seconds / 60:.0f} min",
-        only_holds=count <= limits.service_restarts,
-        rule=Rule(raise_polls=1, clear_seconds=300.0, boot_grace_seconds=300.0),
+        evidence=f"began anew {count} times in {patience.seconds / 60:.0f} min",
+        only_holds=count <= patience.restarts,
+        rule=Rule(raise_polls=1, clear_polls=1, boot_grace_seconds=300.0),
     )
 
 
 CHECK = Check(
     name="services",
-    about="kubelet and container runtime run and stay up",
+    about="kubelet, container runtime and slurmd run and stay up",
     look=Services().look,
     every_seconds=20.0,
 )

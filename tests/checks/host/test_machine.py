@@ -163,8 +163,56 @@ def test_more_than_five_restarts_in_half_an_hour_are_critical(tmp_path: Path) ->
         server.write("proc/1377/stat", hardware.stat(1377, "kubelet", started=800_000 + restart))
         server.look(5)
     assert server.wrong == ["service-restarts kubelet critical/reboot"]
-    assert server.look_for(1200) == ["service-restarts kubelet critical/reboot"]
-    assert server.look_for(1200) == []
+    assert server.look_for(180) == ["service-restarts kubelet critical/reboot"]
+    assert server.look_for(20) == []
+
+
+def restart(server: Server, times: int) -> list[str]:
+    """Let slurmd begin anew so many times, a minute and a half apart."""
+    for _ in range(times):
+        started = int(server.uptime * 100)
+        server.write("proc/2044/stat", hardware.stat(2044, "slurmd", started=started))
+        server.look_for(80)
+    return server.wrong
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy(services=(Service(name="slurmd", process="slurmd"),))], ids=["found", "named"]
+)
+def test_more_than_three_restarts_of_slurmd_in_ten_minutes_are_critical_until_it_is_up_for_ten(
+    tmp_path: Path, policy: Policy
+) -> None:
+    server = Server(tmp_path, services.CHECK, policy)
+    assert restart(server, 4) == []
+    assert restart(server, 1) == ["service-restarts slurmd critical/reboot"]
+    assert server.look_for(480) == ["service-restarts slurmd critical/reboot"]
+    assert server.look_for(40) == []
+
+
+def test_slurmd_may_begin_anew_thrice_in_ten_minutes_again_and_again(tmp_path: Path) -> None:
+    server = Server(tmp_path, services.CHECK)
+    for _ in range(4):
+        assert restart(server, 3) == []
+        assert server.look_for(400) == []
+
+
+def test_a_slurmd_that_was_down_is_well_when_it_is_up_for_ten_minutes(tmp_path: Path) -> None:
+    server = Server(tmp_path, services.CHECK)
+    restart(server, 1)
+    server.remove("proc/2044")
+    assert server.look_for(140) == ["service-down slurmd warning/none"]
+    restart(server, 1)
+    assert server.look_for(480) == ["service-down slurmd warning/none"]
+    assert server.look_for(60) == []
+
+
+def test_the_slurmd_of_a_container_is_its_pods_and_not_judged(tmp_path: Path) -> None:
+    server = Server(tmp_path, services.CHECK)
+    for started in range(800_000, 800_006):
+        server.write("proc/9002/stat", hardware.stat(9002, "slurmd", parent=8991, started=started))
+        assert server.look(5) == []
+    server.remove("proc/9002")
+    assert server.look_for(900) == []
 
 
 def test_a_process_of_the_same_name_inside_a_pod_is_not_the_service(tmp_path: Path) -> None:
