@@ -9,6 +9,7 @@ from checks.finding import Action, Severity
 from checks.kernel import nvlink5, recovery
 from checks.kernel.catalogue import xids
 from checks.kernel.event import Event, Verdict
+from checks.kernel.kin import Mark, kind, place
 
 DECISION_SECONDS = 10.0
 """An Xid 154 this near decides for the other Xids of its GPU (M1), and a companion is met within it (M3)."""
@@ -16,7 +17,7 @@ DECISION_SECONDS = 10.0
 INCIDENT_SECONDS = 60.0
 """Lines this near on one node are one physical fault (T6)."""
 
-_JOINS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
+_JOINS: dict[Mark, tuple[Mark, ...]] = {
     ("nvrm", "probe-failed"): (("nvrm", "gpu-lost"), ("nvrm", "rm-init-failed")),
     ("nvrm", "rm-init-failed"): (("nvrm", "gsp-init-failed"), ("nvrm", "gsp-fw-missing")),
     ("aer", "aer-fatal"): (("xid", "79"),),
@@ -26,6 +27,13 @@ _JOINS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("sxid", "20034"): (("xid", "79"),),
 }
 """Event → events whose incident it joins within `INCIDENT_SECONDS` (section 3.7, T6)."""
+
+
+def relatives(event: Event) -> tuple[Mark, ...]:
+    """Return the marks of every event that the rules here can relate to `event`."""
+    own = kind(event)
+    joining = tuple(child for child, parents in _JOINS.items() if own in parents)
+    return *_JOINS.get(own, ()), *joining, *place(event)
 
 
 def absorbs(one: Event, other: Event) -> bool:
@@ -54,7 +62,7 @@ def joined(event: Event, other: Event) -> Event:
     """Return `event` as the companion of `other`, unchanged when it is none; the verdict stays (M3)."""
     if event.companion_of is not None or other.companion_of == event.code:
         return event
-    if (other.subsystem, other.code) in _JOINS.get((event.subsystem, event.code or ""), ()):
+    if kind(other) in _JOINS.get(kind(event), ()):
         child = msgspec.structs.replace(event, companion_of=other.code)
         if event.code == "aer-no-recovery":
             # What the parent's action cures is wider than what this line alone asks for.

@@ -4,7 +4,7 @@ Holds what is open on one node in one boot. Times are seconds on any one clock t
 says what the time of a line is and when a fault is over.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -12,6 +12,7 @@ from checks.finding import EVIDENCE_LIMIT, Severity
 from checks.kernel import companion
 from checks.kernel.event import Event
 from checks.kernel.host import process
+from checks.kernel.kin import Key, Kin, Mark, kind
 
 WINDOW_SECONDS = 600.0
 """A fault stays open this long after its last line (K19)."""
@@ -47,7 +48,8 @@ class Fold:
     """The open faults of one node, by key, the one that has been quiet longest first."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str, str, str], Fault] = {}
+        self._open: dict[Key, Fault] = {}
+        self._kin = Kin()
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self._open.values())
@@ -92,22 +94,27 @@ class Fold:
 
     def _close(self, faults: list[Fault]) -> list[Fault]:
         for fault in faults:
-            del self._open[fault.event.key]
+            self._remove(fault)
         return sorted(faults, key=lambda fault: (fault.event.lines[:1], fault.first_at))
 
     def _insert(self, fault: Fault) -> None:
         self._open[fault.event.key] = fault
+        self._kin.put(fault.event)
+
+    def _remove(self, fault: Fault) -> None:
+        del self._open[fault.event.key]
+        self._kin.remove(fault.event)
 
     def _same(self, event: Event, at: float) -> Fault | None:
         """Return the open fault that `event` is about, if there is one."""
         fault = self._open.get(event.key)
         if fault is None and event.echo:
-            near = self._near(at, ECHO_SECONDS)
+            near = self._near([kind(event)], at, ECHO_SECONDS)
             fault = next((each for each in near if each.unechoed and _echoes(event, each.event)), None)
         return fault
 
     def _count(self, fault: Fault, event: Event, at: float) -> None:
-        del self._open[fault.event.key]
+        self._remove(fault)
         # The two lines about one occurrence come in either order; the second is not counted.
         second = fault.unechoed > 0 if event.echo else fault.unechoed < 0
         count = 0 if second else event.count
@@ -120,20 +127,22 @@ class Fold:
 
     def _absorb(self, event: Event, at: float) -> bool:
         """Let an Xid 79 and other lines about one lost GPU be one event; say whether `event` is done."""
-        for fault in self._near(at, companion.INCIDENT_SECONDS):
+        for fault in self._near(companion.relatives(event), at, companion.INCIDENT_SECONDS):
             if companion.absorbs(fault.event, event):
                 fault.event = msgspec.structs.replace(fault.event, lines=_lines(fault.event, event))
                 return True
             if companion.absorbs(event, fault.event):
-                lines = _lines(fault.event, event)
-                del self._open[fault.event.key]
-                fault.event = msgspec.structs.replace(event, lines=lines)
+                self._remove(fault)
+                if event.key in self._open:
+                    return False
+                fault.event = msgspec.structs.replace(event, lines=_lines(fault.event, event))
+                fault.last_at = max(at, fault.last_at)
                 self._insert(fault)
                 return True
         return False
 
     def _relate(self, newest: Fault, at: float) -> None:
-        for other in self._near(at, companion.INCIDENT_SECONDS):
+        for other in self._near(companion.relatives(newest.event), at, companion.INCIDENT_SECONDS):
             if other is newest:
                 continue
             near = abs(at - other.last_at) <= companion.DECISION_SECONDS
@@ -145,14 +154,10 @@ class Fold:
                 newest.event = companion.joined(newest.event, other.event)
                 other.event = companion.joined(other.event, newest.event)
 
-    def _near(self, at: float, seconds: float) -> list[Fault]:
-        """Return the faults with a line within `seconds` of `at`, the newest first."""
-        near = []
-        for fault in reversed(self._open.values()):
-            if abs(at - fault.last_at) > seconds:
-                break
-            near.append(fault)
-        return near
+    def _near(self, marks: Iterable[Mark], at: float, seconds: float) -> list[Fault]:
+        """Return the faults under the marks that have a line within `seconds` of `at`, the newest first."""
+        found = map(self._open.__getitem__, self._kin.find(marks))
+        return [fault for fault in found if abs(at - fault.last_at) <= seconds]
 
 
 def _pending(event: Event) -> int:

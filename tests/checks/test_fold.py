@@ -1,10 +1,16 @@
 """Which lines are one fault, and what one fault's second line does to its first."""
 
+import itertools
 import time
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks.kernel import companion
 from checks.kernel.classify import Classifier
 from checks.kernel.event import Event
-from checks.kernel.fold import OPEN_LIMIT, Fold
+from checks.kernel.fold import OPEN_LIMIT, Fault, Fold
+from checks.kernel.parse import parse
 
 GPU = "PCI:0000:3d:00"
 RESET = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
@@ -95,6 +101,12 @@ def test_a_lost_gpu_and_its_79_are_one_event_in_any_order() -> None:
         assert (event.code, event.count, event.lines) == ("79", 1, (1, 2))
 
 
+def test_a_gpu_that_is_lost_again_is_counted_on() -> None:
+    lost = "[100.0] NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."
+    (event,) = events(xid(1, "79"), lost, xid(101, "79"))
+    assert (event.code, event.count) == ("79", 2)
+
+
 def test_another_lost_gpu_is_a_fault_of_its_own() -> None:
     lost = "[1.5] NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus."
     assert [each.code for each in events(xid(1, "79"), lost)] == ["79", "gpu-lost"]
@@ -149,3 +161,83 @@ def test_the_number_of_open_faults_is_bounded() -> None:
         fold.add(Event(code="x", subsystem="nfs", device=str(number)), at=0.0)
         closed += len(fold.expire(0.0))
     assert (len(fold), closed) == (OPEN_LIMIT, 500)
+
+
+def test_a_fault_costs_as_much_beside_thousands_of_others() -> None:
+    spent = {}
+    for gpus in (16, OPEN_LIMIT):
+        fold, began = Fold(), time.process_time()
+        for number in range(OPEN_LIMIT):
+            gpu = f"{number % gpus:04x}:1b:00.0"
+            fold.add(Event(code=f"{number // gpus % 16}", subsystem="xid", gpu=gpu), at=0.0)
+        spent[gpus] = time.process_time() - began
+    assert spent[OPEN_LIMIT] < 1.0, spent
+
+
+DISTINCT = (
+    *(f"NVRM: Xid (PCI:0000:{bus}:00): {code}, x" for bus in ("3d", "9d") for code in (13, 45, 48, 63, 79)),
+    *(f"NVRM: Xid ({GPU}): {code}, x" for code in (32, 74, 94, 95, 109, 110, 160, 171, 999, RESET, NONE)),
+    f"NVRM: Xid (PCI:0000:9d:00): {REBOOT}",
+    f"NVRM: Xid ({GPU}): {EVAL}",
+    "NVRM: Xid (nowhere): 48, x",
+    *(f"NVRM: GPU 0000:{bus}:00.0: GPU has fallen off the bus." for bus in ("3d", "9d")),
+    "NVRM: GPU 0000:3d:00.0: RmInitAdapter failed! (0x12:0x44:2461)",
+    "NVRM: GPU 0000:3d:00.0: Cannot initialize GSP firmware RM",
+    "NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    "nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM Fault Up",
+    *(f"pcieport 0000:{bus}:01.0: AER: Uncorrected (Fatal) error received: x" for bus in ("20", "30")),
+    "nvidia 0000:3d:00.0: AER: can't recover (no error_detected callback)",
+    "pcieport 0000:20:01.0: AER: device recovery failed",
+    "pcieport 0000:20:01.0: pciehp: Slot(1): Surprise Down",
+    "nfs: server a not responding, still trying",
+)
+STEPS = st.sampled_from((0.0, 0.4, 3.0, 9.0, 11.0, 35.0, 61.0))
+
+
+@given(st.permutations(DISTINCT), st.lists(STEPS, min_size=len(DISTINCT), max_size=len(DISTINCT)))
+def test_what_faults_do_to_each_other_is_what_asking_every_pair_would_give(
+    texts: list[str], steps: list[float]
+) -> None:
+    told = [
+        (event, at)
+        for text, at in zip(texts, itertools.accumulate(steps), strict=True)
+        if (event := parse(text, None))
+    ]
+    fold = Fold()
+    for event, at in told:
+        fold.add(event, at)
+    assert [fault.event for fault in fold] == pairwise(told)
+
+
+def pairwise(told: list[tuple[Event, float]]) -> list[Event]:
+    """Return what becomes of faults when each new one is asked about every other one, the newest first."""
+    faults: list[Fault] = []
+    for event, at in told:
+        recent = [each for each in reversed(faults) if at - each.last_at <= companion.INCIDENT_SECONDS]
+        newest = absorbed(event, at, recent) or Fault(event, at, at)
+        if newest in faults:
+            # A lost GPU that gets its Xid is the newest fault, an Xid that hears of it again is not.
+            faults.sort(key=lambda fault: fault is newest and fault.event.code == event.code)
+            continue
+        for other in recent:
+            near = at - other.last_at <= companion.DECISION_SECONDS
+            if near and newest.event.code == "154":
+                other.event = companion.decided(other.event, newest.event)
+            if near and other.event.code == "154":
+                newest.event = companion.decided(newest.event, other.event)
+            if near or {newest.event.subsystem, other.event.subsystem} != {"xid"}:
+                newest.event = companion.joined(newest.event, other.event)
+                other.event = companion.joined(other.event, newest.event)
+        faults.append(newest)
+    return [fault.event for fault in faults]
+
+
+def absorbed(event: Event, at: float, recent: list[Fault]) -> Fault | None:
+    """Return the fault that `event` has become one with, if there is one."""
+    for fault in recent:
+        if companion.absorbs(event, fault.event):
+            fault.event, fault.last_at = event, at
+            return fault
+        if companion.absorbs(fault.event, event):
+            return fault
+    return None
