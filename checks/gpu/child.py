@@ -36,7 +36,7 @@ def main() -> None:
 def _answer(door: Door, request: Request) -> Answer:
     if isinstance(request, Open):
         return door.open()
-    return door.read(request.gpu, board=request.board)
+    return door.read(request)
 
 
 def _receive() -> bytes | None:

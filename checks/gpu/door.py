@@ -3,6 +3,10 @@
 NVML is asked one GPU after another, by PCI address. A missed deadline ends the round, and the next one begins
 behind the GPU that was asked; after a fault NVML is left alone for longer each time. A GPU that the kernel
 log has given up is not asked at all: calls to it hang, and storms of them make a sick driver worse.
+
+What is slow to read of a board is read in a minute of its own, so that it never bunches, and in the next
+round when the kernel log throws doubt on the GPU's memory. How much memory is in use is asked for only while
+no program has the GPUs open: a job pays nothing for it.
 """
 
 import os
@@ -12,13 +16,20 @@ from collections.abc import Mapping
 import msgspec
 
 from checks.check import Scene
+from checks.gpu.clients import has_no_clients
+from checks.gpu.doubted import Doubted
 from checks.gpu.leave_alone import LeaveAlone
 from checks.gpu.pci import Bus, driver_gpus
 from checks.gpu.process import DEADLINE_SECONDS, Child, Silence
 from checks.gpu.sample import (
+    DRIVER_NOT_LOADED,
     ENDED,
+    MISMATCH,
     TIMEOUT,
+    UNINITIALIZED,
     UNKNOWN,
+    Answer,
+    Board,
     Gpus,
     Library,
     Open,
@@ -31,13 +42,16 @@ ROUND_SECONDS = 15.0
 """A round that has taken so long leaves the other GPUs to the next one (ours)."""
 
 BOARD_SECONDS = 600.0
-"""How often slow things are read (section 6)."""
+"""How often slow things are read (section 6), and GPUs are looked for that the library does not list."""
 
 BACKOFF_SECONDS = 60.0
 """Pause after the first bad round; it doubles up to ten minutes (ours)."""
 
 SLACK_SECONDS = 5.0
 """Rounds are a minute apart, give or take this."""
+
+_DRIVER_GONE = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH})
+"""Return codes that say of one GPU what is true of the whole library: it has to be opened anew."""
 
 
 class GpuDoor:
@@ -67,6 +81,7 @@ class GpuDoor:
             self._last, self._bad_rounds, self._not_before = Gpus(), 0, 0.0
         pci, switches = self._bus.read(scene.root)
         seen = msgspec.structs.replace(self._last, pci=pci, switches=switches, driver=driver_gpus(scene.root))
+        seen = _without_memory(seen)
         if not pci:
             self._child.close()
             seen = Gpus(pci=pci, switches=switches, driver=seen.driver)
@@ -80,66 +95,59 @@ class GpuDoor:
         self._child.close()
 
     def _ask(self, seen: Gpus, scene: Scene) -> Gpus:
-        began = time.monotonic()
+        until = time.monotonic() + ROUND_SECONDS
         seen = msgspec.structs.replace(seen, rounds=seen.rounds + 1)
-        board = (
-            seen.last_board_at is None or scene.uptime - seen.last_board_at >= BOARD_SECONDS - SLACK_SECONDS
-        )
-        if board and seen.library is not None and _others_have_come(seen, seen.library):
+        if _others_have_come(seen, scene.uptime):
             self._child.close()
         if not self._child.works or seen.library is None:
-            seen = self._open(seen)
+            seen = msgspec.structs.replace(self._open(seen), opened_at=scene.uptime)
         if seen.library is not None:
             alone = scene.held(LeaveAlone)
             left_alone = alone.gpus if isinstance(alone, LeaveAlone) else frozenset()
             seen = msgspec.structs.replace(seen, left_alone=tuple(sorted(left_alone)))
-            seen = self._read(seen, began + ROUND_SECONDS, scene.uptime, board=board)
+            seen = self._read(seen, scene, until)
         bad = seen.library is None
         self._bad_rounds = self._bad_rounds + 1 if bad else 0
         pause = BACKOFF_SECONDS * 2 ** min(self._bad_rounds - 1, 16) if bad else 0.0
         self._not_before = scene.uptime + min(pause, BOARD_SECONDS) - SLACK_SECONDS
-        return msgspec.structs.replace(seen, last_board_at=scene.uptime) if board and not bad else seen
+        return seen
 
     def _open(self, seen: Gpus) -> Gpus:
         answer = self._child.ask(Open())
         if isinstance(answer, Library):
             return msgspec.structs.replace(seen, library=answer, refused=None)
-        self._child.close()
-        if isinstance(answer, Silence):
-            return self._fell_silent(seen, answer, "nvmlInit")
-        refused = answer if isinstance(answer, Refused) else Refused("nvmlInit", UNKNOWN)
-        return msgspec.structs.replace(seen, library=None, refused=refused)
+        return self._gave_up(seen, _trouble(answer) or Refused("nvmlInit", UNKNOWN), "nvmlInit")
 
-    def _read(self, seen: Gpus, until: float, asked_at: float, *, board: bool) -> Gpus:
-        wanted = [each.gpu for each in seen.pci or () if each.is_ours and each.gpu not in seen.left_alone]
-        self._first %= max(1, len(wanted))
+    def _read(self, seen: Gpus, scene: Scene, until: float) -> Gpus:
+        requests = _requests(seen, scene)
+        self._first %= max(1, len(requests))
         samples = {each.gpu: each for each in seen.samples}
-        for gpu in wanted[self._first :] + wanted[: self._first]:
+        for request in requests[self._first :] + requests[: self._first]:
             if time.monotonic() > until:
                 break
-            answer = self._child.ask(Read(gpu, board))
+            answer = self._child.ask(request)
             self._first += 1
-            if isinstance(answer, Sample) and answer.failed == TIMEOUT:
-                answer = Silence("the driver timed out", missed=True)
-            if not isinstance(answer, Sample):
-                silence = answer if isinstance(answer, Silence) else Silence("a strange answer", missed=False)
-                seen = self._fell_silent(seen, silence, gpu)
+            if (trouble := _trouble(answer)) is not None or not isinstance(answer, Sample):
+                seen = self._gave_up(seen, trouble or _STRANGE, request.gpu)
                 break
-            answer = msgspec.structs.replace(answer, asked_at=asked_at)
-            samples[gpu] = _newest(samples.get(gpu), answer)
+            samples[request.gpu] = _newest(samples.get(request.gpu), answer, scene.uptime)
         else:
             seen = msgspec.structs.replace(seen, misses=0, missed="")
         here = {each.gpu for each in seen.pci or ()}
         kept = tuple(samples[gpu] for gpu in sorted(samples) if gpu in here)
-        return self._without_devices(msgspec.structs.replace(seen, samples=kept))
+        seen = self._without_devices(msgspec.structs.replace(seen, samples=kept))
+        # A program that came during the round may be whose memory it is.
+        return seen if has_no_clients(scene.root) else _without_memory(seen)
 
-    def _fell_silent(self, seen: Gpus, silence: Silence, where: str) -> Gpus:
+    def _gave_up(self, seen: Gpus, trouble: Silence | Refused, where: str) -> Gpus:
         self._child.close()
-        if silence.missed:
+        if isinstance(trouble, Refused):
+            return msgspec.structs.replace(seen, library=None, refused=trouble)
+        if trouble.missed:
             return msgspec.structs.replace(
-                seen, library=None, misses=seen.misses + 1, missed=f"{where}: {silence.reason}"
+                seen, library=None, misses=seen.misses + 1, missed=f"{where}: {trouble.reason}"
             )
-        return msgspec.structs.replace(seen, library=None, refused=Refused(silence.reason, ENDED))
+        return msgspec.structs.replace(seen, library=None, refused=Refused(trouble.reason, ENDED))
 
     def _without_devices(self, seen: Gpus) -> Gpus:
         """When every GPU is unknown to NVML though the driver has them, begin anew (nvidia-docker #1730)."""
@@ -149,15 +157,65 @@ class GpuDoor:
         return seen
 
 
-def _newest(before: Sample | None, sample: Sample) -> Sample:
+_STRANGE = Silence("a strange answer", missed=False)
+_TIMED_OUT = Silence("the driver timed out", missed=True)
+
+
+def _trouble(answer: Answer | Silence) -> Silence | Refused | None:
+    """Return why NVML is not asked any further in this round, None when it may be."""
+    match answer:
+        case Silence():
+            return answer
+        case Refused(code=code) | Sample(failed=code) if code == TIMEOUT:
+            return _TIMED_OUT
+        case Sample(denied=denied) if any(code == TIMEOUT for _, code in denied):
+            return _TIMED_OUT
+        case Sample(failed=code) if code in _DRIVER_GONE:
+            return Refused("nvmlDeviceGetFieldValues", code)
+        case Refused():
+            return answer
+        case _:
+            return None
+
+
+def _requests(seen: Gpus, scene: Scene) -> list[Read]:
+    doubted = scene.held(Doubted)
+    doubts = doubted.since if isinstance(doubted, Doubted) else {}
+    boards = {each.gpu: each.board for each in seen.samples}
+    memory = has_no_clients(scene.root)
+    return [
+        Read(each.gpu, _is_due(boards.get(each.gpu), doubts.get(each.gpu), place, scene.uptime), memory)
+        for place, each in enumerate(seen.pci or ())
+        if each.is_ours and each.gpu not in seen.left_alone
+    ]
+
+
+def _is_due(board: Board | None, doubted_since: float | None, place: int, uptime: float) -> bool:
+    """Whether it is the turn of the board at `place`, each of which has a minute of its own in ten."""
+    if board is None or (doubted_since is not None and doubted_since >= board.read_at):
+        return True
+    shift = place * GpuDoor.every_seconds
+    return (uptime + shift) // BOARD_SECONDS > (board.read_at + shift) // BOARD_SECONDS
+
+
+def _newest(before: Sample | None, sample: Sample, uptime: float) -> Sample:
     """Return the sample; of a GPU that cannot be read, what was known of it; the board as last read."""
-    if before is None:
-        return sample
-    if sample.failed:
+    if sample.failed and before is not None:
         return msgspec.structs.replace(before, failed=sample.failed)
-    return msgspec.structs.replace(sample, board=sample.board or before.board)
+    board = before.board if before is not None else None
+    if sample.board is not None:
+        board = msgspec.structs.replace(sample.board, read_at=uptime)
+    return msgspec.structs.replace(sample, asked_at=uptime, board=board)
 
 
-def _others_have_come(seen: Gpus, library: Library) -> bool:
-    """Whether the driver has GPUs that were not there when the library was opened."""
-    return bool(set(seen.driver or ()) - set(library.gpus))
+def _without_memory(seen: Gpus) -> Gpus:
+    """Forget how much memory was in use: it says nothing of another moment, or when it may be in use."""
+    samples = tuple(msgspec.structs.replace(each, memory_used=None) for each in seen.samples)
+    return msgspec.structs.replace(seen, samples=samples)
+
+
+def _others_have_come(seen: Gpus, uptime: float) -> bool:
+    """Whether the driver has GPUs that were not there when the library was opened some time ago."""
+    if seen.library is None or uptime - seen.opened_at < BOARD_SECONDS - SLACK_SECONDS:
+        return False
+    return bool(set(seen.driver or ()) - set(seen.library.gpus))

@@ -13,6 +13,9 @@ from checks.gpu.sample import Gpus
 HOLD_PART = 0.5
 """Part of the threshold above which a rate that was too high is still too high (table 1.1, clears)."""
 
+SRAM_QUIET_SECONDS = 1200.0
+"""Two readings of the board without the flag: one that misses it clears nothing (rule T12)."""
+
 CRITICAL_WATCHED_SECONDS = 50.0
 """A storm of corrected errors is judged from the second look on."""
 
@@ -83,7 +86,10 @@ def _corrected(scene: Scene, gpu: str, total: int) -> Iterator[Symptom]:
 
 
 def look_sram(scene: Scene) -> Look:
-    """Look for boards whose SRAM has had more uncorrectable errors than the vendor allows."""
+    """Look for boards whose SRAM has had more uncorrectable errors than the vendor allows.
+
+    Every minute at what is held, so that what is read right after an Xid 48 or 172 is told at once.
+    """
     gpus = sampled(scene)
     if isinstance(gpus, Blind):
         return gpus
@@ -120,7 +126,6 @@ SRAM = Check(
     name="sram-threshold",
     about="GPU SRAM is within the vendor's error limit",
     look=look_sram,
-    every_seconds=600.0,
-    rule=Rule(raise_polls=1, clear_polls=2),
+    rule=Rule(raise_polls=1, clear_polls=2, clear_seconds=SRAM_QUIET_SECONDS),
     needs=Gpus,
 )

@@ -7,11 +7,12 @@ out of later batches until the next look at the board, which asks for everything
 
 from collections.abc import Callable, Iterable
 from ctypes import byref
+from functools import partial
 from typing import Any, TypeVar
 
 import pynvml
 
-from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Refused, Sample
+from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
 from checks.kernel.event import pci_address
 
 LINKS = 18
@@ -57,10 +58,11 @@ class Door:
         version = _value(pynvml.nvmlSystemGetNVMLVersion) or ""
         return Library(driver=driver, nvml=version, gpus=tuple(self._handles), unreadable=unreadable)
 
-    def read(self, gpu: str, *, board: bool) -> Sample:
+    def read(self, request: Read) -> Sample:
         """Read one GPU."""
+        gpu = request.gpu
         denied: list[tuple[str, int]] = []
-        if board:
+        if request.board:
             self._batches.pop(gpu, None)
         try:
             if gpu not in self._handles:
@@ -82,7 +84,8 @@ class Door:
             slowed_sw_ns=fields.get((269, 0)),
             margin=_margin(fields, asked),
             fabric=_fabric(asked),
-            board=_board(asked) if board else None,
+            memory_used=_memory_used(handle) if request.memory else None,
+            board=_board(asked) if request.board else None,
             denied=tuple(denied),
         )
 
@@ -205,6 +208,15 @@ def _fabric(asked: Asked) -> Fabric | None:
                 multinode=any(info.clusterUuid),
             )
     return None
+
+
+def _memory_used(handle: Any) -> int | None:
+    """Return the bytes in use. The older call counts what the driver keeps for itself, so it is not asked.
+
+    A divided GPU tells it to the privileged only: that is no lack of ours.
+    """
+    memory = _value(partial(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2))
+    return None if memory is None else int(memory.used)
 
 
 def _board(asked: Asked) -> Board:

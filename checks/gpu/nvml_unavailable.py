@@ -1,20 +1,26 @@
 """nvml-unavailable: the PCI bus shows GPUs, and NVML cannot be opened (table 1.1).
 
 What is wrong with our own way to NVML (no library in our container, no permission, a device cgroup lost after
-a systemd reload) is blindness of the agent: it blames no GPU.
+a systemd reload) is blindness of the agent: it blames no GPU. A GPU that NVML cannot read for a reason that
+no other check judges is left to a person (rule T10).
 """
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
 from checks.gpu.sample import (
+    ABSENT,
     ENDED,
     LIBRARY_NOT_FOUND,
     MISMATCH,
     NO_PERMISSION,
+    RESET_REQUIRED,
+    SKIPPED,
+    SUCCESS,
     UNKNOWN,
     Gpus,
     Refused,
+    Sample,
     describe,
 )
 
@@ -26,6 +32,9 @@ _OURS = {
     ENDED: "The process that asks NVML ends in the middle of a call.",
 }
 
+_JUDGED = frozenset({SUCCESS, NO_PERMISSION, RESET_REQUIRED, *ABSENT, *SKIPPED})
+"""Return codes of a GPU that mean nothing bad, or that this check, presence or recovery-action judges."""
+
 
 def look(scene: Scene) -> Look:
     """Judge why the library could not be opened."""
@@ -35,12 +44,25 @@ def look(scene: Scene) -> Look:
     found: list[Symptom] = []
     if gpus.pci and gpus.library is None and gpus.refused is not None:
         found.append(_judge(gpus.refused, has_driver=gpus.driver is not None))
-    denied = sorted(
-        each.gpu for each in gpus.samples if any(code == NO_PERMISSION for _, code in each.denied)
+    asked = [each for each in gpus.samples if each.gpu not in gpus.left_alone]
+    denied = [
+        each.gpu for each in asked if NO_PERMISSION in (each.failed, *(code for _, code in each.denied))
+    ]
+    if denied and not found:
+        found.append(_blind(_OURS[NO_PERMISSION], f"denied for {', '.join(sorted(denied))}"))
+    return Seen(symptoms=(*found, *(_unreadable(each) for each in asked if each.failed not in _JUDGED)))
+
+
+def _unreadable(sample: Sample) -> Symptom:
+    return Symptom(
+        code="gpu-unreadable",
+        subsystem="nvml",
+        severity=Severity.UNKNOWN,
+        action=Action.ASK,
+        gpu=sample.gpu,
+        summary="NVML cannot read the GPU, for a reason that we do not know.",
+        evidence=describe(sample.failed),
     )
-    if denied:
-        found.append(_blind(_OURS[NO_PERMISSION], f"denied for {', '.join(denied)}"))
-    return Seen(symptoms=tuple(found[:1]))
 
 
 def _judge(refused: Refused, *, has_driver: bool) -> Symptom:

@@ -50,14 +50,14 @@ def driver_gpus(root: Path) -> tuple[str, ...] | None:
 
 
 def _kind(place: Path) -> str:
-    if _text(place / "vendor") != NVIDIA:
+    if text(place / "vendor") != NVIDIA:
         return _OTHER
-    family = (_text(place / "class") or "")[:6]
+    family = (text(place / "class") or "")[:6]
     return _GPU if family in _GPU_CLASSES else _SWITCH if family == _SWITCH_CLASS else _OTHER
 
 
 def _gpu(place: Path) -> PciGpu | None:
-    device = _text(place / "device")
+    device = text(place / "device")
     if device is None:
         return None
     try:
@@ -68,27 +68,27 @@ def _gpu(place: Path) -> PciGpu | None:
     return PciGpu(
         gpu=place.name,
         device=f"10de:{device.removeprefix('0x')}",
-        board=":".join((_text(place / each) or "").removeprefix("0x") for each in _BOARD),
+        board=":".join((text(place / each) or "").removeprefix("0x") for each in _BOARD),
         driver=driver,
         alive=alive,
-        width=_whole(_text(place / "current_link_width")) if alive else None,
-        speed=_speed(_text(place / "current_link_speed")) if alive else None,
+        width=_whole(text(place / "current_link_width")) if alive else None,
+        speed=_speed(text(place / "current_link_speed")) if alive else None,
     )
 
 
 _BOARD = ("subsystem_vendor", "subsystem_device")
 
 
-def _speed(text: str | None) -> float | None:
+def _speed(shown: str | None) -> float | None:
     """Return the GT/s of `32.0 GT/s PCIe`."""
     try:
-        return float((text or "").split(" ")[0])
+        return float((shown or "").split(" ")[0])
     except ValueError:
         return None
 
 
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
+def _whole(shown: str | None) -> int | None:
+    return int(shown) if shown and shown.isdecimal() else None
 
 
 def _head(file: Path) -> bytes:
@@ -99,7 +99,8 @@ def _head(file: Path) -> bytes:
         return b""
 
 
-def _text(file: Path) -> str | None:
+def text(file: Path) -> str | None:
+    """Return the content of a small file without surrounding blanks, None when it cannot be read."""
     try:
         return file.read_text(encoding="ascii", errors="replace").strip()
     except OSError:

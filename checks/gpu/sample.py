@@ -11,10 +11,14 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
 
 class Read(msgspec.Struct, frozen=True, tag="read"):
-    """Ask for one GPU by its PCI address; with `board` also for what is slow to read and seldom changes."""
+    """Ask for one GPU by its PCI address.
+
+    With `board` also for what is slow to read and seldom changes, with `memory` for how much is in use.
+    """
 
     gpu: str
-    board: bool
+    board: bool = False
+    memory: bool = False
 
 
 Request = Open | Read
@@ -52,7 +56,10 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is read every ten minutes. `inforom` and `power` are return codes, 0 when they could be read."""
+    """What is read every ten minutes. `inforom` and `power` are return codes, 0 when they could be read.
+
+    `read_at` is the uptime in seconds when the round began that read it.
+    """
 
     uuid: str | None = None
     serial: str | None = None
@@ -61,6 +68,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     power: int | None = None
     persistence: bool | None = None
     mig: bool | None = None
+    read_at: float = 0.0
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
@@ -71,7 +79,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     software for heat. `margin` is degrees Celsius below the temperature at which the hardware slows down. Of
     `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one, `link_crc` counts CRC
     errors, `link_replays` and `link_recoveries` what went well at the second try. `reasons` is NVML's mask of
-    why clocks are lowered, `denied` the calls that failed and should not.
+    why clocks are lowered, `denied` the calls that failed and should not. `memory_used` is in
+    bytes, without what the driver keeps for itself; None while a program has the GPUs open.
     """
 
     gpu: str
@@ -96,6 +105,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     slowed_ns: int | None = None
     slowed_sw_ns: int | None = None
     margin: int | None = None
+    memory_used: int | None = None
     fabric: Fabric | None = None
     board: Board | None = None
     denied: tuple[tuple[str, int], ...] = ()
@@ -130,7 +140,8 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     A witness that could not be asked is None. `switches` counts NVSwitch bridges. `samples` holds the newest
     sample of each GPU, also of one that is not asked any more. `library` is None until the library was opened
     and again while it cannot be: `refused` says why. `misses` counts deadlines that NVML has missed since it
-    last answered every call of a round, `missed` says where. `rounds` counts how often NVML was asked.
+    last answered every call of a round, `missed` says where. `rounds` counts how often NVML was asked,
+    `opened_at` is the uptime in seconds when the library was last to be opened.
     """
 
     pci: tuple[PciGpu, ...] | None = None
@@ -143,7 +154,7 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     misses: int = 0
     missed: str = ""
     rounds: int = 0
-    last_board_at: float | None = None
+    opened_at: float = 0.0
 
     @property
     def has_peers(self) -> bool:
@@ -156,6 +167,7 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SUCCESS = 0
+UNINITIALIZED = 1
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 DRIVER_NOT_LOADED = 9

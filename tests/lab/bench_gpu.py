@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from checks.gpu.pci import Bus
+from checks.gpu.clients import COMPUTE, DRAWING
+from checks.gpu.pci import Bus, text
 from checks.gpu.process import Child, Silence
 from checks.gpu.sample import Library, Open, Read, Refused, describe
 from tests.lab.bench_cost import cost
@@ -39,10 +40,10 @@ def main(argv: list[str]) -> int:
         return 0
     library, gpus = found
     document: dict[str, Any] = {"driver": library.driver, "nvml": library.nvml, "gpus": gpus}
-    document["idle"] = _measure(gpus, arguments.rounds)
+    document["idle"] = _measure(gpus, arguments.rounds, arguments.root)
     if arguments.load:
         with _load(arguments.load):
-            document["under load"] = _measure(gpus, arguments.rounds)
+            document["under load"] = _measure(gpus, arguments.rounds, arguments.root)
     if arguments.agent_minutes:
         document["agent"] = _agent(arguments.root, arguments.agent_minutes)
     if arguments.out:
@@ -71,25 +72,24 @@ def _gpus(root: Path) -> tuple[Library, list[str]] | str:
             return "NVML lists none"
 
 
-def _measure(gpus: list[str], rounds: int) -> dict[str, Any]:
+def _measure(gpus: list[str], rounds: int, root: Path) -> dict[str, Any]:
     child = Child(os.environ)
     try:
         began = time.perf_counter()
         child.ask(Open())
-        first = [_ask(child, gpu, board=True) for gpu in gpus]
+        first = [_ask(child, Read(gpu, board=True)) for gpu in gpus]
         opened = (time.perf_counter() - began) * 1000
         assert child.pid is not None
         usage = Usage(child.pid)
         costs = [
             cost(
                 "round trip, board",
-                [_ask(child, gpu, board=True) for _ in range(rounds // 10) for gpu in gpus],
+                [_ask(child, Read(gpu, board=True)) for _ in range(rounds // 10) for gpu in gpus],
             ),
-            cost(
-                "round trip, minute", [_ask(child, gpu, board=False) for _ in range(rounds) for gpu in gpus]
-            ),
+            cost("round trip, minute", [_ask(child, Read(gpu)) for _ in range(rounds) for gpu in gpus]),
         ]
         cpu = usage.cpu_seconds() / (rounds + rounds // 10) / len(gpus) * 1000
+        handles = {each: text(root / each) for each in (COMPUTE, DRAWING)}
         memory = {"rss_mb": usage.rss_mb(), "peak_mb": usage.peak_mb(), "private_mb": usage.anonymous_mb()}
     finally:
         child.close()
@@ -100,14 +100,15 @@ def _measure(gpus: list[str], rounds: int) -> dict[str, Any]:
         "first look at each GPU, ms": first,
         "child CPU a look, ms": cpu,
         "child memory": memory,
+        "open handles": handles,
         "round trips": [each._asdict() for each in costs],
         "calls": calls,
     }
 
 
-def _ask(child: Child, gpu: str, *, board: bool) -> float:
+def _ask(child: Child, request: Read) -> float:
     began = time.perf_counter()
-    answer = child.ask(Read(gpu, board))
+    answer = child.ask(request)
     assert not isinstance(answer, Silence), answer
     return (time.perf_counter() - began) * 1000
 
@@ -167,6 +168,10 @@ def _table(document: dict[str, Any]) -> str:
         memory, cpu = part["child memory"]["rss_mb"], part["child CPU a look, ms"]
         lines.append(f"child: {memory:.1f} MB RSS, {cpu:.2f} ms CPU a look")
         lines.append(f"open and first look: {part['open and first look, ms']:.0f} ms")
+        handles = part["open handles"]
+        lines += [
+            f"{each} with our NVML open: {count or 'cannot be read'}" for each, count in handles.items()
+        ]
     lines += [f"agent, {name}: {value}" for name, value in document.get("agent", {}).items()]
     return "\n".join(lines)
 

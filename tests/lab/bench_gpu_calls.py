@@ -33,6 +33,7 @@ def calls(gpu: str, rounds: int) -> Iterator[Cost]:
         "fabric info": lambda: pynvml.nvmlDeviceGetGpuFabricInfoV(handle, byref(fabric)),
         "NVLink state, one link": lambda: pynvml.nvmlDeviceGetNvLinkState(handle, 0),
         "SRAM status": lambda: pynvml.nvmlDeviceGetSramEccErrorStatus(handle, byref(sram)),
+        "memory in use": lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2),
         "MIG mode": lambda: pynvml.nvmlDeviceGetMigMode(handle),
         "persistence mode": lambda: pynvml.nvmlDeviceGetPersistenceMode(handle),
         "enforced power limit": lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle),

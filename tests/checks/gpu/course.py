@@ -75,6 +75,7 @@ def sample(gpu: str = ONE, **known: object) -> Sample:
         "slowed_ns": 0,
         "slowed_sw_ns": 0,
         "margin": 40,
+        "memory_used": 1 << 20,
         "board": Board(sram_exceeded=False, inforom=0, power=0, persistence=True, mig=False),
     }
     return msgspec.structs.replace(Sample(gpu=gpu), **{**healthy, **known})

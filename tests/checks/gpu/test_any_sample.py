@@ -39,6 +39,7 @@ COUNTERS = (
         "reasons",
         "slowed_ns",
         "slowed_sw_ns",
+        "memory_used",
     ),
 )
 SAMPLES = st.builds(

@@ -19,11 +19,11 @@ RSS_LIMIT_KB = 35_000
 """What the child may take (issue's target)."""
 
 
-def read(child: Child, gpu: str = ONE, *, board: bool = False) -> Sample:
+def read(child: Child, gpu: str = ONE, *, board: bool = False, memory: bool = False) -> Sample:
     """Read a GPU, opening the library first in a new child."""
     if child.pid is None:
         assert isinstance(child.ask(Open()), Library)
-    answer = child.ask(Read(gpu, board))
+    answer = child.ask(Read(gpu, board, memory))
     assert isinstance(answer, Sample), answer
     return answer
 
@@ -187,6 +187,7 @@ def test_an_older_library_leaves_out_what_it_does_not_know(
             "nvmlDeviceGetMarginTemperature",
             "nvmlDeviceGetSramEccErrorStatus",
             "nvmlDeviceGetGpuFabricInfoV",
+            "nvmlDeviceGetMemoryInfo_v2",
         ),
     )
     machine.calls[ONE, "nvmlDeviceGetCurrentClocksThrottleReasons"] = 0x8
@@ -195,11 +196,12 @@ def test_an_older_library_leaves_out_what_it_does_not_know(
     machine.write()
     child = Child({**environment, "LD_LIBRARY_PATH": str(older)})
     try:
-        found = read(child, board=True)
+        found = read(child, board=True, memory=True)
     finally:
         child.close()
     assert (found.failed, found.denied, found.reasons) == (0, (), 0x8)
     assert (found.margin, found.fabric, found.recovery_action, found.slowed_ns) == (None, None, None, None)
+    assert found.memory_used is None
     assert found.board is not None
     assert found.board.sram_exceeded is None
 
@@ -264,6 +266,25 @@ def test_the_worst_link_of_nvlink_5_is_told(child: Child, machine: Machine) -> N
     found = read(child)
     assert found.link_ber == pytest.approx(3e-5)
     assert found.link_recoveries == 5
+
+
+def test_memory_in_use_is_told_when_asked_for_and_without_what_the_driver_keeps(
+    child: Child, machine: Machine
+) -> None:
+    machine.calls[ONE, "nvmlDeviceGetMemoryInfo_v2"] = 700 << 20
+    machine.write()
+    assert read(child, memory=True).memory_used == 700 << 20
+    assert read(child).memory_used is None
+
+
+@pytest.mark.parametrize("code", [3, 4])
+def test_a_gpu_that_does_not_tell_of_its_memory_is_no_fault(
+    child: Child, machine: Machine, code: int
+) -> None:
+    machine.errors[ONE, "nvmlDeviceGetMemoryInfo_v2"] = code
+    machine.write()
+    found = read(child, memory=True)
+    assert (found.memory_used, found.denied) == (None, ())
 
 
 def test_no_errors_are_a_rate_of_zero() -> None:

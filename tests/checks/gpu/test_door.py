@@ -9,12 +9,14 @@ import pytest
 
 from checks.check import Scene
 from checks.gpu.door import GpuDoor
+from checks.gpu.doubted import Doubted
+from checks.gpu.ecc import SRAM
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
 from checks.gpu.sample import Gpus, Refused
 from checks.kernel.event import Event
 from checks.policy import Policy
-from tests.checks.gpu.course import ONE, START, TWO
-from tests.lab.nvml.bus import plug, unload, unplug
+from tests.checks.gpu.course import ONE, START, TWO, Course
+from tests.lab.nvml.bus import plug, unload, unplug, use
 from tests.lab.nvml.library import Machine
 
 HANGS = "nvmlDeviceGetFieldValues"
@@ -29,6 +31,7 @@ class Rounds:
         self.uptime = 1000.0
         self.gpus: Gpus | None = None
         self.alone = LeaveAlone()
+        self.doubted = Doubted()
 
     def round(self, minutes: float = 1) -> Gpus:
         """Fetch, and let so many minutes pass."""
@@ -38,7 +41,7 @@ class Rounds:
             now=START,
             uptime=self.uptime,
             policy=Policy(),
-            fetched={LeaveAlone: self.alone, **held},
+            fetched={LeaveAlone: self.alone, Doubted: self.doubted, **held},
         )
         self.gpus = self.door.fetch(scene)
         self.uptime += minutes * 60
@@ -69,24 +72,110 @@ def test_a_round_hears_all_three_witnesses(rounds: Rounds) -> None:
     assert (found.misses, found.refused, found.rounds) == (0, None, 1)
 
 
-def test_one_child_serves_all_rounds_and_the_board_is_kept_between_its_readings(
+def test_one_child_serves_all_rounds_and_each_board_is_read_in_a_minute_of_its_own(
     rounds: Rounds, machine: Machine
 ) -> None:
-    rounds.round()
+    rounds.uptime = 1200.0
+    boards(rounds.round())
     child = rounds.door.child_pid
-    machine.calls[ONE, "nvmlDeviceGetPersistenceMode"] = 0
     machine.fields[ONE, "4"] = 1
     machine.write()
-    for _ in range(8):
-        first = rounds.round().samples[0]
-        assert first.ecc_uncorrected == 1
-        assert first.board is not None
-        assert first.board.persistence is True
-    rounds.round()
-    board = rounds.round().samples[0].board
-    assert board is not None
-    assert board.persistence is False, "ten minutes have passed"
+    read: dict[str, list[float]] = {ONE: [], TWO: []}
+    for _ in range(30):
+        found = rounds.round()
+        assert found.samples[0].ecc_uncorrected == 1, "counters are read every minute"
+        for gpu, at in boards(found).items():
+            if at == found.samples[0].asked_at:
+                read[gpu].append(at)
+    assert read == {ONE: [1800.0, 2400.0, 3000.0], TWO: [1740.0, 2340.0, 2940.0]}
     assert rounds.door.child_pid == child
+
+
+def boards(gpus: Gpus) -> dict[str, float]:
+    """Return when each GPU's board was read last."""
+    return {each.gpu: each.board.read_at for each in gpus.samples if each.board is not None}
+
+
+def test_a_board_is_kept_between_its_readings(rounds: Rounds, machine: Machine) -> None:
+    rounds.round()
+    machine.calls[ONE, "nvmlDeviceGetPersistenceMode"] = 0
+    machine.write()
+    told = []
+    for _ in range(11):
+        board = rounds.round().samples[0].board
+        told.append(board is not None and board.persistence)
+    assert told.index(False) > 1
+    assert not any(told[told.index(False) :])
+
+
+def test_the_board_of_a_gpu_with_a_memory_error_is_read_in_the_next_round_once(
+    rounds: Rounds, machine: Machine
+) -> None:
+    rounds.uptime = 1200.0
+    course = Course(SRAM, uptime=1200.0)
+    assert course.look(rounds.round()) == {}
+    machine.calls |= {(gpu, "nvmlDeviceGetSramEccErrorStatus"): 1 for gpu in (ONE, TWO)}
+    machine.write()
+    assert course.look(rounds.round()) == {}
+    rounds.doubted = Doubted({TWO: 1275.0})
+    found = rounds.round()
+    assert boards(found) == {ONE: 1200.0, TWO: 1320.0}
+    assert list(course.look(found)) == [f"sram-threshold/{TWO}"]
+    assert boards(rounds.round()) == {ONE: 1200.0, TWO: 1320.0}
+    rounds.doubted = Doubted({TWO: 1385.0})
+    assert boards(rounds.round()) == {ONE: 1200.0, TWO: 1440.0}
+
+
+def test_memory_in_use_is_asked_for_only_while_no_program_is_there(rounds: Rounds, machine: Machine) -> None:
+    assert used(rounds.round()) == {ONE: None, TWO: None}, "nobody tells of programs"
+    use(rounds.root, 0)
+    assert used(rounds.round()) == {ONE: 1 << 20, TWO: 1 << 20}
+    use(rounds.root, 2)
+    machine.hangs.add(("*", "nvmlDeviceGetMemoryInfo_v2"))
+    machine.write()
+    found = rounds.round()
+    assert (used(found), found.misses) == ({ONE: None, TWO: None}, 0), "a call that hangs was not made"
+
+
+def used(gpus: Gpus) -> dict[str, int | None]:
+    return {each.gpu: each.memory_used for each in gpus.samples}
+
+
+def test_memory_in_use_is_forgotten_of_a_gpu_that_was_not_read(rounds: Rounds, machine: Machine) -> None:
+    use(rounds.root, 0)
+    rounds.round()
+    rounds.alone = LeaveAlone(frozenset({TWO}))
+    machine.lose(ONE)
+    machine.write()
+    assert used(rounds.round()) == {ONE: None, TWO: None}
+    rounds.door.close()
+    machine.errors["*", "nvmlInitWithFlags"] = 9
+    machine.write()
+    assert used(rounds.round()) == {ONE: None, TWO: None}
+
+
+def test_a_driver_that_goes_is_told_and_opened_anew(rounds: Rounds, machine: Machine) -> None:
+    rounds.round()
+    machine.errors["*", HANGS] = 9
+    machine.write()
+    found = rounds.round()
+    assert (found.library, found.refused) == (None, Refused(HANGS, 9))
+    machine.errors.clear()
+    machine.write()
+    found = rounds.round()
+    assert (found.refused, failed(found)) == (None, {ONE: 0, TWO: 0})
+
+
+@pytest.mark.parametrize(
+    "call", ["nvmlInitWithFlags", HANGS, "nvmlDeviceGetMarginTemperature", "nvmlDeviceValidateInforom"]
+)
+def test_a_timeout_that_the_driver_tells_of_is_a_missed_deadline(
+    rounds: Rounds, machine: Machine, call: str
+) -> None:
+    machine.errors["*", call] = 10
+    machine.write()
+    found = rounds.round()
+    assert (found.misses, found.library, found.refused) == (1, None, None)
 
 
 def test_a_child_that_was_ended_between_rounds_is_replaced_in_the_next(rounds: Rounds) -> None:
@@ -153,12 +242,6 @@ def test_nvml_is_left_alone_for_longer_after_each_bad_round(rounds: Rounds, mach
     while (found := rounds.round()).misses:
         assert rounds.uptime < 4000, "ten minutes are the longest pause"
     assert failed(found) == {ONE: 0, TWO: 0}
-
-
-def test_a_timeout_that_the_driver_tells_of_is_a_missed_deadline(rounds: Rounds, machine: Machine) -> None:
-    machine.errors[ONE, HANGS] = 10
-    machine.write()
-    assert rounds.round().misses == 1
 
 
 def test_a_gpu_that_the_kernel_log_gave_up_is_not_asked(rounds: Rounds, machine: Machine) -> None:

@@ -70,6 +70,32 @@ def test_calls_that_are_not_permitted_are_the_agents_blindness() -> None:
     assert found.evidence == f"denied for {ONE}"
 
 
+def test_a_gpu_that_may_not_be_opened_is_the_agents_blindness_too() -> None:
+    found = Course(UNAVAILABLE).look(gpus(sample(ONE, failed=4), sample(TWO)), 2)
+    assert [(name, each.evidence) for name, each in found.items()] == [("nvml-blind", f"denied for {ONE}")]
+
+
+@pytest.mark.parametrize("code", [8, 11, 17, 20, 12345])
+def test_a_gpu_that_cannot_be_read_for_an_unknown_reason_is_left_to_a_person(code: int) -> None:
+    course = Course(UNAVAILABLE)
+    sick = gpus(sample(ONE, failed=code), sample(TWO))
+    assert course.look(sick) == {}
+    found = course.look(sick)[f"gpu-unreadable/{ONE}"]
+    assert (found.severity, found.action) == (Severity.UNKNOWN, Action.ASK)
+    assert f"({code})" in found.evidence
+    assert course.look(WELL) == {}
+
+
+@pytest.mark.parametrize("code", [3, 13, 15, 16, 999])
+def test_a_gpu_that_cannot_be_read_for_a_reason_that_others_judge_is_not_told_twice(code: int) -> None:
+    assert Course(UNAVAILABLE).look(gpus(sample(ONE, failed=code), sample(TWO)), 3) == {}
+
+
+def test_a_gpu_that_is_left_alone_is_not_judged_by_what_it_said_last() -> None:
+    alone = gpus(sample(ONE, failed=17), sample(TWO), left_alone=(ONE,))
+    assert Course(UNAVAILABLE).look(alone, 3) == {}
+
+
 def test_one_missed_deadline_warns_and_two_ask_for_a_reboot() -> None:
     course = Course(UNRESPONSIVE)
     found = course.look(missed(1))["driver-unresponsive"]

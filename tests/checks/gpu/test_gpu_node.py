@@ -14,7 +14,7 @@ import pytest
 
 from tests.checks.gpu.course import ONE, TWO
 from tests.lab.bench_process import Usage
-from tests.lab.nvml.bus import fall_off, plug, unplug
+from tests.lab.nvml.bus import fall_off, plug, unplug, use
 
 PATIENCE = 30.0
 
@@ -111,14 +111,17 @@ def bench(*arguments: str, environment: dict[str, str]) -> str:
 
 
 def test_the_bench_measures_every_call(node: Node, environment: dict[str, str], tmp_path: Path) -> None:
+    use(node.root, 0)
     out = tmp_path / "artifacts/bench-gpu.json"
     told = bench(
         *("--rounds", "10", "--agent-minutes", "0", "--root", str(node.root), "--out", str(out)),
         environment=environment,
     )
     assert "driver 570.172.08" in told
+    assert "sys/module/nvidia_uvm/refcnt with our NVML open: 0" in told
     calls = json.loads(out.read_text())["idle"]["calls"]
-    assert {"field 230", "SRAM status", "InfoROM validation"} <= {each["name"] for each in calls}
+    wanted = {"field 230", "SRAM status", "memory in use", "InfoROM validation"}
+    assert wanted <= {each["name"] for each in calls}
     assert all(0 < each["median"] <= each["p99"] <= each["longest"] for each in calls)
 
 

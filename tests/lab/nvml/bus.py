@@ -31,6 +31,13 @@ def plug(root: Path, address: str, driver: str | None = "nvidia", **files: str) 
     return place
 
 
+def use(root: Path, handles: int = 1, module: str = "nvidia_uvm") -> None:
+    """Let so many handles be open on the devices of a kernel module; 0 when no program is there any more."""
+    place = root / "sys/module" / module
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "refcnt").write_text(f"{handles}\n")
+
+
 def unplug(root: Path, address: str) -> None:
     """Take a GPU off the bus, as a rescan does."""
     shutil.rmtree(root / "sys/bus/pci/devices" / address)

@@ -37,12 +37,13 @@ HEALTHY_CALLS = {
     "nvmlDeviceGetEnforcedPowerLimit": 700_000,
     "nvmlDeviceGetGpuFabricInfoV": 3 + (1 << 12),
     "nvmlDeviceGetMarginTemperature": 45,
+    "nvmlDeviceGetMemoryInfo_v2": 1 << 20,
     "nvmlDeviceGetMigMode": 0,
     "nvmlDeviceGetNvLinkState": (1 << 18) - 1,
     "nvmlDeviceGetPersistenceMode": 1,
     "nvmlDeviceGetSramEccErrorStatus": 0,
 }
-"""What calls about such a GPU answer; links and fabric are packed as nvml.c says."""
+"""What calls about such a GPU without a job answer; links and fabric are packed as nvml.c says."""
 
 
 def build(directory: Path, hidden: Iterable[str] = ()) -> Path:
