@@ -22,7 +22,7 @@ RUN python -m hatchling build --target wheel --directory /tmp/wheel \
     && uv pip install --no-cache --python /opt/venv --no-deps --compile-bytecode /tmp/wheel/*.whl \
     && rm -rf /opt/venv/lib/python3.*/site-packages/kubernetes/aio
 
-FROM ${RUN_IMAGE}
+FROM ${RUN_IMAGE} AS program
 # The git of the distribution, whose security fixes come with each rebuild; Debian keeps no older version to pin.
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -32,3 +32,15 @@ COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 ENTRYPOINT ["clusterwright"]
+
+# For a bot that asks Slurm: `docker build --target slurm`. Slurm's controller takes clients that are a few releases
+# older, none that are newer: Debian 12 has 22.05, Debian 13 (both arguments python:3.13-slim-trixie) 24.11.
+FROM program AS slurm
+USER 0:0
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends munge slurm-client \
+    && rm -rf /etc/munge/munge.key /var/lib/apt/lists/*
+USER 65532:65532
+
+FROM program
