@@ -6,6 +6,7 @@ from checks.kernel import nvlink5, nvrm
 from checks.kernel.catalogue import nvlink5 as nvlink5_rows
 from checks.kernel.catalogue import sxids, xids
 from checks.kernel.host import memory, nic, pcie, process, storage
+from checks.kernel.pace import MINUTES, PER_MINUTE
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -63,7 +64,17 @@ def _host(code: str) -> Explanation | None:
         if pattern.code == code and pattern.verdict is not None:
             verdict = pattern.verdict
             meaning = pattern.summary[:1].upper() + pattern.summary[1:]
-            return Explanation(
-                code, pattern.subsystem, code, meaning, verdict.severity.value, verdict.action.value, "3.7"
-            )
+            words = verdict.severity.value, verdict.action.value
+            return Explanation(code, pattern.subsystem, code, meaning, *words, "3.7", _NOTES.get(code, ()))
     return None
+
+
+_NOTES = {
+    "aer-corrected": (
+        f"More than {PER_MINUTE} a minute on one port for {MINUTES} minutes: warning, action ask.",
+        f"That is over after {MINUTES} minutes without it.",
+    ),
+    "soft-lockup": (
+        f"{process.SOFT_LOCKUPS} in {process.SOFT_LOCKUP_SECONDS / 60:.0f} minutes: critical, action reboot.",
+    ),
+}

@@ -11,8 +11,9 @@ import msgspec
 from checks.finding import EVIDENCE_LIMIT, Severity
 from checks.kernel import companion
 from checks.kernel.event import Event
-from checks.kernel.host import process
+from checks.kernel.host import pcie, process
 from checks.kernel.kin import Key, Kin, Mark, kind
+from checks.kernel.pace import Pace
 
 WINDOW_SECONDS = 600.0
 """A fault stays open this long after its last line (K19)."""
@@ -32,7 +33,7 @@ class Fault(msgspec.Struct):
 
     `first_shown` and `last_shown` are the same moments by the wall clock: shown, never compared.
     `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come
-    (negative: whose first line is).
+    (negative: whose first line is). `pace` is kept of what is harmless unless it happens often.
     """
 
     event: Event
@@ -42,6 +43,7 @@ class Fault(msgspec.Struct):
     unechoed: int = 0
     first_shown: float = 0.0
     last_shown: float = 0.0
+    pace: Pace | None = None
 
 
 class Fold:
@@ -61,19 +63,22 @@ class Fold:
         """Take in one more event that was logged at `at` seconds, `shown` by the wall clock."""
         if event.code in ("79", "gpu-lost") and self._absorb(event, at):
             return
-        fault = self._same(event, at)
+        fault, before = self._same(event, at), 0
         if fault is None:
             recent = [at] * min(event.count, process.SOFT_LOCKUPS)
             fault = Fault(event, at, at, recent, _pending(event), shown)
             self._insert(fault)
             self._relate(fault, at)
         else:
+            before = fault.event.count
             self._count(fault, event, at)
             if event.code == "154":
                 self._relate(fault, at)
         fault.last_shown = shown
         if event.code == "soft-lockup":
             fault.event = _lockup(fault)
+        elif event.code == "aer-corrected":
+            _keep_pace(fault, fault.event.count - before, at)
 
     def restore(self, fault: Fault) -> None:
         """Put back a fault that was open before a restart."""
@@ -87,6 +92,15 @@ class Fold:
                 break
             closed.append(fault)
         return self._close(closed)
+
+    def calm(self, at: float) -> bool:
+        """Judge anew what was judged for its rate and is slow again; return whether there was any."""
+        slow = [
+            fault for fault in self if pcie.is_often(fault.event) and fault.pace and fault.pace.is_calm(at)
+        ]
+        for fault in slow:
+            fault.event = pcie.seldom(fault.event)
+        return bool(slow)
 
     def drop(self, over: Callable[[Fault], bool]) -> list[Fault]:
         """Close the faults that are over."""
@@ -206,3 +220,10 @@ def _lockup(fault: Fault) -> Event:
         return event
     close = times[-1] - times[0] <= process.SOFT_LOCKUP_SECONDS
     return event.judged(process.REPEATED_LOCKUP) if close else event
+
+
+def _keep_pace(fault: Fault, count: int, at: float) -> None:
+    if fault.pace is None:
+        fault.pace = Pace(at)
+    if fault.pace.add(count, at):
+        fault.event = pcie.often(fault.event)

@@ -4,7 +4,10 @@ Kernels say Corrected and Uncorrected or, since 2020, Correctable and Uncorrecta
 announces what the device's `PCIe Bus Error` line tells in detail: two lines, one fault.
 """
 
+import msgspec
+
 from checks.finding import Action, Severity
+from checks.kernel.event import Event, Verdict
 from checks.kernel.pattern import echo, fault, noise
 
 _DEAD = (Severity.CRITICAL, Action.FAILOVER)
@@ -18,7 +21,8 @@ _AER = rf"(?:{_DEVICE})?(?:AER: )?"
 
 _FATAL = "a PCIe link had a fatal error; what hangs on it is lost."
 _NONFATAL = "a PCIe transaction was lost; the link works on."
-_CORRECTED = "a PCIe error was corrected by a repeat; only its rate matters."
+_CORRECTED = "PCIe errors were corrected by a repeat; only their rate matters."
+_TOO_MANY = "PCIe errors are corrected so often that the link, its slot or its riser may be going bad."
 _DOWN = "the device behind a PCIe port vanished without warning."
 
 PATTERNS = (
@@ -95,3 +99,25 @@ PATTERNS = (
         "its PCIe link is narrower or slower than the device can do.",
     ),
 )
+
+_OFTEN = Verdict(*_LOOK, "3.7 aer-corrected, over 60 a minute for 10 min")
+_SELDOM = Verdict(*_COUNT, "3.7 aer-corrected")
+
+
+def is_often(event: Event) -> bool:
+    """Whether the event is judged for its rate."""
+    return event.rule == _OFTEN.rule
+
+
+def often(event: Event) -> Event:
+    """Return corrected errors judged for their rate."""
+    return _with(event, _OFTEN, event.summary.replace(_CORRECTED, _TOO_MANY))
+
+
+def seldom(event: Event) -> Event:
+    """Return corrected errors that are few again, judged as each of them is."""
+    return _with(event, _SELDOM, event.summary.replace(_TOO_MANY, _CORRECTED))
+
+
+def _with(event: Event, verdict: Verdict, summary: str) -> Event:
+    return msgspec.structs.replace(event.judged(verdict), summary=summary)
