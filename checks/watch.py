@@ -141,6 +141,8 @@ def _believable(check: Check, seen: Seen, memory: Memory) -> tuple[Symptom, ...]
             summary=f"Every one of {seen.of} devices failed the check {check.name} at once: "
             "what they have in common is at fault, or the way they are read.",
             evidence="\n".join(f"{each.gpu or each.device}: {each.summary}" for each in seen.symptoms),
+            # Trouble of the reader is over with the first read that succeeds.
+            rule=msgspec.structs.replace(check.rule, clear_polls=1, clear_seconds=0.0),
         ),
     )
 

@@ -6,9 +6,13 @@ from checks.check import Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.host.infiniband import IFF_UP
 from checks.host.read import names, text
+from checks.policy import NetworkLimits
 
 CLASS = "sys/class/net"
 """One entry an interface: `flags`, `type`, `carrier` (unreadable when it is off), `device` if it is real."""
+
+CLEAR_SECONDS = 300.0
+"""How long a link has to be up to be well again (table 1.2)."""
 
 ETHERNET = "1"
 """Kind of an Ethernet interface (ARPHRD_ETHER)."""
@@ -47,8 +51,14 @@ def _symptom(name: str, state: str, scene: Scene) -> Symptom:
         device=name,
         summary=f"The network link {name} is down.",
         evidence=f"{name} {state}",
-        rule=Rule(raise_seconds=scene.policy.network.ethernet_down_seconds, clear_seconds=300.0),
+        rule=Rule(raise_seconds=scene.policy.network.ethernet_down_seconds, clear_seconds=CLEAR_SECONDS),
     )
 
 
-CHECK = Check(name="ethernet", about="Ethernet links carry", look=look, rule=Rule(clear_seconds=300.0))
+CHECK = Check(
+    name="ethernet",
+    about="Ethernet links carry",
+    look=look,
+    rule=Rule(raise_seconds=NetworkLimits().ethernet_down_seconds),
+)
+"""Its rule is for all links at once; each link's own is the policy's."""

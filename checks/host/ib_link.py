@@ -16,7 +16,7 @@ def look_for_flaps(scene: Scene) -> Look:
     if scene.uptime < limits.ib_flap_grace_seconds:
         return Seen()
     symptoms, readings = [], {}
-    for port in infiniband.ports(scene.root).values():
+    for port in infiniband.watched_ports(scene):
         downs = infiniband.counter(port, "link_downed")
         if downs is None:
             continue
@@ -44,9 +44,7 @@ def look_at_rates(scene: Scene) -> Look:
     wanted = scene.policy.expected.ib_rate_gbps
     if wanted is None:
         return Seen()
-    ports = {name: port for name, port in infiniband.ports(scene.root).items() if port.up}
-    watched = infiniband.watched(scene, dict.fromkeys(ports, ()))
-    rates = {name: infiniband.rate_gbps(ports[name]) for name in watched if name in ports}
+    rates = {each.name: infiniband.rate_gbps(each) for each in infiniband.watched_ports(scene) if each.up}
     slow = {name: rate for name, rate in rates.items() if rate is not None and rate < wanted}
     return Seen(
         symptoms=tuple(
@@ -68,7 +66,7 @@ def look_for_errors(scene: Scene) -> Look:
     """Compare each port's symbol errors with an hour ago."""
     limit = scene.policy.network.ib_symbol_errors_per_hour
     symptoms, readings = [], {}
-    for port in infiniband.ports(scene.root).values():
+    for port in infiniband.watched_ports(scene):
         errors = infiniband.counter(port, "symbol_error")
         if errors is None:
             continue

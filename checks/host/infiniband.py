@@ -50,6 +50,12 @@ def watched(scene: Scene, known: Past) -> tuple[str, ...]:
     return tuple(each if "/" in each else f"{each}/1" for each in expected) or tuple(sorted(known))
 
 
+def watched_ports(scene: Scene) -> list[Port]:
+    """Return the ports that are there and that the policy names; every one where it names none."""
+    found = ports(scene.root)
+    return [found[name] for name in watched(scene, dict.fromkeys(found, ())) if name in found]
+
+
 def is_switched_off(root: Path, port: Port) -> bool:
     """Whether an administrator took the port down, which is no fault (rule T24)."""
     if port.physical == "Disabled":

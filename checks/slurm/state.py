@@ -36,6 +36,9 @@ def _state(scene: Scene) -> Look:
         return node
     if node.flags & _PLANNED or node.reason.startswith(OUR_REASON):
         return WELL
+    if node.base == "UNKNOWN" and "NOT_RESPONDING" not in node.flags:
+        # A controller that has just begun: the node is neither well for it nor sick.
+        return Blind("the controller does not know the node's state yet")
     bad = [code for word, code in _BAD.items() if word == node.base or word in node.flags]
     symptoms = [_symptom(code, f"Slurm says that the node is {node.base}.", node) for code in bad]
     if "NOT_RESPONDING" in node.flags and not bad:

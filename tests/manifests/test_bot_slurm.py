@@ -1,4 +1,4 @@
-"""The component that lets the bot ask Slurm: kustomize builds it, a real server takes it, munged runs by it."""
+"""The component that lets the bot ask Slurm: kustomize builds it, a real server takes it."""
 
 import os
 import shutil

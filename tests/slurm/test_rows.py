@@ -160,3 +160,11 @@ def test_a_controller_that_does_not_answer_makes_nobody_healthy_or_sick() -> Non
     observer = Observer()
     assert observer.see(node("DOWN")) == {"slurm-down"}
     assert observer.see(Blind("no answer", told=True), looks=20) == {"slurm-down"}
+
+
+def test_a_state_that_a_new_controller_does_not_know_yet_clears_nothing() -> None:
+    observer = Observer()
+    assert observer.see(node("DOWN")) == {"slurm-down"}
+    assert observer.see(node("UNKNOWN"), looks=2) == {"slurm-down"}
+    assert observer.see(node("IDLE")) == set()
+    assert Observer().see(node("UNKNOWN*"), looks=12) == {"slurm-not-responding"}

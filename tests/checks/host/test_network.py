@@ -72,6 +72,10 @@ def test_every_port_gone_at_once_is_reader_trouble(tmp_path: Path, gone: str) ->
     assert server.look() == []
     server.remove(gone)
     assert server.look(20) == ["ib-all-gone - warning/ask"]
+    for number in (1, 2):
+        server.write(f"sys/class/infiniband/mlx5_0/ports/{number}/state", "4: ACTIVE")
+        server.write(f"sys/class/infiniband/mlx5_0/ports/{number}/phys_state", "5: LinkUp")
+    assert server.look() == []
 
 
 def test_no_link_is_judged_in_the_first_five_minutes(tmp_path: Path) -> None:
@@ -119,6 +123,15 @@ def test_slow_losses_are_not_flapping(tmp_path: Path) -> None:
     for downs in range(10):
         server.write(f"{PORT}/counters/link_downed", downs)
         assert server.look_for(5400) == []
+
+
+def test_flaps_and_errors_of_a_port_that_nobody_expects_are_nobodys(tmp_path: Path) -> None:
+    for check, counter in ((ib_link.FLAP, "link_downed"), (ib_link.ERRORS, "symbol_error")):
+        for expected, found in (("mlx5_0", 0), ("mlx5_3", 1)):
+            server = Server(tmp_path, check, expecting(expected))
+            server.look()
+            server.write(f"{PORT}/counters/{counter}", 500)
+            assert len(server.look(2)) == found
 
 
 def test_losses_while_a_fabric_comes_up_do_not_count(tmp_path: Path) -> None:
@@ -172,6 +185,17 @@ def test_a_network_link_without_a_carrier_is_found_after_two_minutes(tmp_path: P
     assert server.look() == ["ethernet eno2 warning/ask"]
     server.write("sys/class/net/eno2/carrier", 1)
     assert server.look_for(240) == ["ethernet eno2 warning/ask"]
+    assert server.look() == []
+
+
+def test_every_link_down_at_once_is_given_two_minutes_too(tmp_path: Path) -> None:
+    server = Server(tmp_path, ethernet.CHECK)
+    server.look()
+    for name in ("eno1", "eno2"):
+        server.write(f"sys/class/net/{name}/carrier", 0)
+    assert server.look(2) == []
+    assert server.look() == ["ethernet-all - warning/ask"]
+    server.write("sys/class/net/eno1/carrier", 1)
     assert server.look() == []
 
 
