@@ -9,19 +9,7 @@ from checks.gpu.sample import CORRUPTED_INFOROM, SUCCESS, Board, Gpus, describe
 
 EVERY_SECONDS = 600.0
 
-_RULE = Rule(raise_polls=3, clear_polls=2)
-
-
-def _look(judge: Callable[[Scene, dict[str, Board]], Iterator[Symptom]]) -> Callable[[Scene], Look]:
-    def look(scene: Scene) -> Look:
-        gpus = sampled(scene)
-        if isinstance(gpus, Blind):
-            return gpus
-        # What is known of the board of a GPU that cannot be read now is old, and other checks tell of it.
-        boards = {each.gpu: each.board for each in gpus.samples if each.board is not None and not each.failed}
-        return Seen(symptoms=tuple(judge(scene, boards)))
-
-    return look
+Judge = Callable[[Scene, dict[str, Board]], Iterator[Symptom]]
 
 
 def judge_power(_: Scene, boards: dict[str, Board]) -> Iterator[Symptom]:
@@ -61,27 +49,19 @@ def _symptom(code: str, gpu: str, summary: str, evidence: str) -> Symptom:
     )
 
 
-POWER = Check(
-    name="gpu-power",
-    about="power limits of GPUs can be read",
-    look=_look(judge_power),
-    every_seconds=EVERY_SECONDS,
-    rule=_RULE,
-    needs=Gpus,
-)
-INFOROM = Check(
-    name="gpu-inforom",
-    about="the InfoROM of GPUs is intact",
-    look=_look(judge_inforom),
-    every_seconds=EVERY_SECONDS,
-    rule=_RULE,
-    needs=Gpus,
-)
-PERSISTENCE = Check(
-    name="gpu-persistence",
-    about="persistence mode of GPUs is on",
-    look=_look(judge_persistence),
-    every_seconds=EVERY_SECONDS,
-    rule=_RULE,
-    needs=Gpus,
-)
+def _check(name: str, about: str, judge: Judge) -> Check:
+    def look(scene: Scene) -> Look:
+        gpus = sampled(scene)
+        if isinstance(gpus, Blind):
+            return gpus
+        # What is known of the board of a GPU that cannot be read now is old, and other checks tell of it.
+        boards = {each.gpu: each.board for each in gpus.samples if each.board is not None and not each.failed}
+        return Seen(symptoms=tuple(judge(scene, boards)))
+
+    rule = Rule(raise_polls=3, clear_polls=2)
+    return Check(name=name, about=about, look=look, every_seconds=EVERY_SECONDS, rule=rule, needs=Gpus)
+
+
+POWER = _check("gpu-power", "power limits of GPUs can be read", judge_power)
+INFOROM = _check("gpu-inforom", "the InfoROM of GPUs is intact", judge_inforom)
+PERSISTENCE = _check("gpu-persistence", "persistence mode of GPUs is on", judge_persistence)

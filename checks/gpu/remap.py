@@ -11,16 +11,6 @@ from checks.policy import GpuLimits
 Judge = Callable[[Sample, GpuLimits], Symptom | None]
 
 
-def _look(judge: Judge) -> Callable[[Scene], Look]:
-    def look(scene: Scene) -> Look:
-        gpus = sampled(scene)
-        if isinstance(gpus, Blind):
-            return gpus
-        return Seen(symptoms=tuple(filter(None, (judge(each, scene.policy.gpu) for each in gpus.samples))))
-
-    return look
-
-
 def judge_pending(sample: Sample, _: GpuLimits) -> Symptom | None:
     """Return that bad rows wait to be replaced, which the next reset does."""
     if not sample.remap_pending:
@@ -66,31 +56,17 @@ def _symptom(sample: Sample, code: str, summary: str, verdict: tuple[Severity, A
     )
 
 
-PENDING = Check(
-    name="remap-pending",
-    about="no memory rows wait to be replaced",
-    look=_look(judge_pending),
-    rule=Rule(raise_polls=2, clear_polls=2),
-    needs=Gpus,
-)
-FAILURE = Check(
-    name="remap-failure",
-    about="bad memory rows could be replaced",
-    look=_look(judge_failure),
-    rule=Rule(raise_polls=2, clear_polls=2),
-    needs=Gpus,
-)
-MANY = Check(
-    name="remap-many",
-    about="few memory rows had to be replaced",
-    look=_look(judge_many),
-    rule=Rule(raise_polls=2, clear_polls=2),
-    needs=Gpus,
-)
-RETIRED = Check(
-    name="retired-pages",
-    about="few memory pages had to be retired (before Ampere)",
-    look=_look(judge_retired),
-    rule=Rule(raise_polls=2, clear_polls=2),
-    needs=Gpus,
-)
+def _check(name: str, about: str, judge: Judge) -> Check:
+    def look(scene: Scene) -> Look:
+        gpus = sampled(scene)
+        if isinstance(gpus, Blind):
+            return gpus
+        return Seen(symptoms=tuple(filter(None, (judge(each, scene.policy.gpu) for each in gpus.samples))))
+
+    return Check(name=name, about=about, look=look, rule=Rule(raise_polls=2, clear_polls=2), needs=Gpus)
+
+
+PENDING = _check("remap-pending", "no memory rows wait to be replaced", judge_pending)
+FAILURE = _check("remap-failure", "bad memory rows could be replaced", judge_failure)
+MANY = _check("remap-many", "few memory rows had to be replaced", judge_many)
+RETIRED = _check("retired-pages", "few memory pages had to be retired (before Ampere)", judge_retired)

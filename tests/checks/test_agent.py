@@ -146,14 +146,6 @@ class Node:
 
 
 @pytest.fixture
-def bot() -> Iterator[Bot]:
-    bot = Bot()
-    bot.start()
-    yield bot
-    bot.stop()
-
-
-@pytest.fixture
 def node(tmp_path: Path, bot: Bot) -> Iterator[Node]:
     node = Node(tmp_path, bot)
     yield node

@@ -29,14 +29,6 @@ class JumpingNode(Node):
 
 
 @pytest.fixture
-def bot() -> Iterator[Bot]:
-    bot = Bot()
-    bot.start()
-    yield bot
-    bot.stop()
-
-
-@pytest.fixture
 def node(tmp_path: Path, bot: Bot) -> Iterator[JumpingNode]:
     node = JumpingNode(tmp_path, bot)
     node.start()

@@ -41,14 +41,6 @@ class DeviceNode(Node):
 
 
 @pytest.fixture
-def bot() -> Iterator[Bot]:
-    bot = Bot()
-    bot.start()
-    yield bot
-    bot.stop()
-
-
-@pytest.fixture
 def node(tmp_path: Path, bot: Bot) -> Iterator[DeviceNode]:
     node = DeviceNode(tmp_path, bot)
     yield node

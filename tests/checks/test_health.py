@@ -141,14 +141,6 @@ def test_a_client_that_leaves_in_the_middle_harms_nobody(server: PageServer) -> 
 
 
 @pytest.fixture
-def bot() -> Iterator[Bot]:
-    bot = Bot()
-    bot.start()
-    yield bot
-    bot.stop()
-
-
-@pytest.fixture
 def node(tmp_path: Path, bot: Bot) -> Iterator[Node]:
     node = Node(tmp_path, bot)
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from tests.checks.gpu.course import ONE, START, TWO, Course
 from tests.lab.nvml.bus import plug, unload, unplug, use
 from tests.lab.nvml.library import Machine
 
+PATIENCE = 30.0
 HANGS = "nvmlDeviceGetFieldValues"
 
 
@@ -139,6 +142,24 @@ def test_memory_in_use_is_asked_for_only_while_no_program_is_there(rounds: Round
 
 def used(gpus: Gpus) -> dict[str, int | None]:
     return {each.gpu: each.memory_used for each in gpus.samples}
+
+
+def test_memory_in_use_is_forgotten_when_a_program_comes_during_the_round(rounds: Rounds) -> None:
+    use(rounds.root, 0)
+    count = rounds.root / "sys/module/nvidia_uvm/refcnt"
+    count.unlink()
+    os.mkfifo(count)
+
+    def tell() -> None:
+        for handles in ("0", "1"):
+            count.write_text(handles)
+            time.sleep(0.2)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    assert used(rounds.round()) == {ONE: None, TWO: None}
+    teller.join(PATIENCE)
+    assert not teller.is_alive(), "the count was read before the round and after it"
 
 
 def test_memory_in_use_is_forgotten_of_a_gpu_that_was_not_read(rounds: Rounds, machine: Machine) -> None:
