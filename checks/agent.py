@@ -10,14 +10,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from checks import catalogue
 from checks.gpu.door import GpuDoor
 from checks.gpu.inventory import read_inventory
 from checks.health import Health, healthz, metrics
+from checks.host import vital
 from checks.kernel.classify import Reader
 from checks.kernel.event import Event
+from checks.kernel.host import storage
 from checks.kernel.kmsg import Follower, Log, Lost, Record
 from checks.kernel.line import record_line
 from checks.kernel.sift import KERNEL
@@ -133,13 +136,16 @@ class Agent:
 
     def _take(self, items: list[Record | Lost], now: float, uptime: float) -> None:
         events: list[tuple[Event, Moment]] = []
+        # At most once a batch, and for most batches not at all.
+        devices = cache(lambda: vital.devices(self._settings.root))
         for item in items:
             if isinstance(item, Lost):
                 self._state.lose(item, now)
                 continue
             # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
             age = 0.0 if item.live else max(0.0, uptime - item.header.usec / 1e6)
-            events += [(event, Moment(now - age, uptime - age)) for event in self._read(item)]
+            at = Moment(now - age, uptime - age)
+            events += [(storage.judge(event, devices), at) for event in self._read(item)]
         self._state.take(events, self._follower.last)
         self._state.branch = self._reader.branch
 

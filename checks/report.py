@@ -16,11 +16,12 @@ REPORT_PATH = "/v1/reports"
 
 
 class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """One GPU that the node can see. `address` is the PCI address in sysfs form."""
+    """One GPU that the node can see. `address` is the PCI address in sysfs form, `serial` is its board's."""
 
     address: str
     uuid: str | None = None
     model: str | None = None
+    serial: str | None = None
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -32,6 +32,9 @@ class Keeper(Protocol):
     def facts(self) -> Mapping[type, Any]:
         """Return what is known without a door, by type."""
 
+    def take_fetched(self, found: object) -> None:
+        """Take in what a door has brought."""
+
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
         """Take in one look."""
 
@@ -200,6 +203,7 @@ class Rounds:
                 self._fetched[door.gives] = door.fetch(self._scene(at, ""))
             except Exception as error:  # noqa: BLE001 - a door that fails is blindness of its checks
                 self._fetched[door.gives] = _failed(error)
+            self._keeper.take_fetched(self._fetched[door.gives])
 
         def give_up(_: Moment) -> None:
             self._fetched[door.gives] = _TIMED_OUT

@@ -15,16 +15,19 @@ import msgspec
 from checks import blind
 from checks.check import Check, Look, Past
 from checks.finding import Finding
+from checks.gpu.doubted import Doubted, doubted
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
+from checks.gpu.recovery_action import wishes
+from checks.gpu.sample import Gpus
 from checks.host.boot import Boot
 from checks.host.probes import Bot
 from checks.kernel.event import Event
-from checks.kernel.fold import Fault
-from checks.kernel.jobs import Visit
+from checks.kernel.identity import Board
 from checks.kernel.kmsg import Lost
 from checks.kernel.standing import Standing
 from checks.report import Accepted, Inventory, NodeReport
-from checks.watch import Memory, Moment, Watch
+from checks.saved import Saved, StateFile, for_boot
+from checks.watch import Moment, Watch
 
 AGENT_VERSION = "0.1.0"
 """Version that a report carries; that of the package."""
@@ -32,28 +35,7 @@ AGENT_VERSION = "0.1.0"
 LOST_SECONDS = 3600.0
 """How long a report tells of lost records after the last loss (table 1.4)."""
 
-STATE_FILE = "agent-state.json"
-"""Name of the saved state in the state directory."""
-
 log = logging.getLogger("checks.state")
-
-
-class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file. `cursor` is the sequence of the last kernel record taken in, None before the first.
-
-    `pool` outlives a boot. `previous` is the boot before this one, empty when it is not known.
-    """
-
-    boot_id: str
-    previous: str = ""
-    pool: str = ""
-    checks: dict[str, Memory] = {}
-    cursor: int | None = None
-    sequence: int = 0
-    branch: int | None = None
-    faults: tuple[Fault, ...] = ()
-    visits: tuple[Visit, ...] = ()
-    blind_spots: tuple[Finding, ...] = ()
 
 
 class NodeState:
@@ -64,21 +46,20 @@ class NodeState:
     """
 
     def __init__(self, directory: Path, boot_id: str) -> None:
-        self._file = directory / STATE_FILE
+        self._file = StateFile(directory)
         self._lock = threading.Lock()
-        self._save_failed = False
         self._kernel = Standing()
         self._reset_boots: tuple[str, ...] | None = None
         self.tell: Callable[[], None] = lambda: None
         self.bot_url = ""
         self.cursor: int | None = None
         self.sequence = self.revision = 0
-        self._begin(_for_boot(self._load(), boot_id))
+        self._begin(for_boot(self._file.load(), boot_id))
 
     def restart(self, boot_id: str) -> None:
         """Forget everything: another boot has begun."""
         with self._lock:
-            self._begin(_for_boot(self._saved(), boot_id))
+            self._begin(for_boot(self._saved(), boot_id))
             self.revision += 1
 
     def take(self, events: Sequence[tuple[Event, Moment]], cursor: int | None) -> None:
@@ -90,8 +71,7 @@ class NodeState:
                 is_fault, over = self._kernel.take(event, at.uptime, at.now)
                 self.revision += is_fault + len(over)
                 ended += over
-        for event in ended:
-            log.info("finding ended: %s", "/".join(filter(None, event.key)))
+        _log_ended(ended)
 
     def lose(self, lost: Lost, at: float) -> None:
         """Note that records of the kernel log were lost."""
@@ -133,8 +113,22 @@ class NodeState:
         """Return what is known of this boot, for the checks."""
         ours = None if self._reset_boots is None else self.previous in self._reset_boots
         with self._lock:
-            alone = leave_alone(self._kernel.events)
-        return {Boot: Boot(self.previous, ours), Bot: Bot(self.bot_url), LeaveAlone: alone}
+            alone, doubts = leave_alone(self._kernel.events), doubted(self._kernel.faults)
+        return {Boot: Boot(self.previous, ours), Bot: Bot(self.bot_url), LeaveAlone: alone, Doubted: doubts}
+
+    def take_fetched(self, found: object) -> None:
+        """Take in what a door has brought: who the GPUs are, and what the driver asks for."""
+        if not isinstance(found, Gpus):
+            return
+        with self._lock:
+            for each in found.samples:
+                if each.board is not None:
+                    self._kernel.learn(Board(each.gpu, each.board.uuid, each.board.serial))
+            changed, ended = self._kernel.hear(wishes(found))
+            self.revision += changed
+        if changed:
+            self.tell()
+        _log_ended(ended)
 
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
         """Take in one look of a check."""
@@ -169,8 +163,9 @@ class NodeState:
     def report(self, node: str, inventory: Inventory, now: float) -> NodeReport:
         """Return the next report; its number is saved before anybody can see it."""
         with self._lock:
+            inventory = self._named(inventory)
             self.sequence += 1
-            self._save()
+            self._file.save(self._saved())
             return NodeReport(
                 node=node,
                 boot_id=self.boot_id,
@@ -195,7 +190,7 @@ class NodeState:
     def save(self) -> None:
         """Write the state; a failure is logged once and costs only what a restart would lose."""
         with self._lock:
-            self._save()
+            self._file.save(self._saved())
 
     def _begin(self, saved: Saved) -> None:
         self.boot_id = saved.boot_id
@@ -207,20 +202,22 @@ class NodeState:
         self._reset_boots = None
         self._watch = Watch(saved.checks)
         self._blind_spots = {each.code: each for each in saved.blind_spots}
-        self._kernel = Standing(saved.faults, saved.visits)
-
-    def _load(self) -> Saved | None:
-        try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Saved)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.DecodeError) as error:
-            log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
-            return None
+        self._kernel = Standing(saved.boot_id, saved.kernel)
 
     def _findings(self) -> tuple[Finding, ...]:
         seen = tuple(self._watch.findings())
         return (*self._kernel.findings(seen), *seen)
+
+    def _named(self, inventory: Inventory) -> Inventory:
+        """Learn who the GPUs are, and say what else is known of them."""
+        if inventory.gpus is None:
+            return inventory
+        gpus = []
+        for gpu in inventory.gpus:
+            self._kernel.learn(Board(gpu.address, gpu.uuid))
+            known = self._kernel.board(gpu.address)
+            gpus.append(msgspec.structs.replace(gpu, uuid=known.uuid, serial=known.serial))
+        return Inventory(gpus=tuple(gpus))
 
     def _spots(self) -> tuple[Finding, ...]:
         return (*self._blind_spots.values(), *self._watch.blind_spots())
@@ -252,29 +249,11 @@ class NodeState:
             cursor=self.cursor,
             sequence=self.sequence,
             branch=self.branch,
-            faults=self._kernel.faults,
-            visits=self._kernel.visits,
+            kernel=self._kernel.kept,
             blind_spots=tuple(self._blind_spots.values()),
         )
 
-    def _save(self) -> None:
-        saved = self._saved()
-        new = self._file.with_suffix(".new")
-        try:
-            new.write_bytes(msgspec.json.encode(saved))
-            new.replace(self._file)
-        except OSError as error:
-            if not self._save_failed:
-                log.warning("state cannot be saved, a restart will lose it: %s: %s", self._file, error)
-            self._save_failed = True
-        else:
-            self._save_failed = False
 
-
-def _for_boot(saved: Saved | None, boot_id: str) -> Saved:
-    """Return what holds in this boot of what was saved."""
-    if saved is None:
-        return Saved(boot_id=boot_id)
-    if saved.boot_id == boot_id:
-        return saved
-    return Saved(boot_id=boot_id, previous=saved.boot_id, pool=saved.pool)
+def _log_ended(events: Sequence[Event]) -> None:
+    for event in events:
+        log.info("finding ended: %s", "/".join(filter(None, event.key)))

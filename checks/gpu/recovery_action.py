@@ -5,6 +5,7 @@ from checks.finding import Action, Severity
 from checks.gpu.held import sampled
 from checks.gpu.sample import RESET_REQUIRED, Gpus, Sample
 from checks.kernel import recovery
+from checks.kernel.recovery import Wish
 
 _WANTS = {
     1: "a reset of this GPU",
@@ -20,6 +21,15 @@ def look(scene: Scene) -> Look:
     if isinstance(gpus, Blind):
         return gpus
     return Seen(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
+
+
+def wishes(gpus: Gpus) -> dict[str, Wish]:
+    """Return what the driver asks for, by GPU; none for a GPU that it does not tell of."""
+    return {
+        each.gpu: Wish(each.recovery_action, each.asked_at)
+        for each in gpus.samples
+        if not each.failed and each.recovery_action is not None
+    }
 
 
 def _judge(sample: Sample) -> Symptom | None:

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import msgspec
 
-from checks.host.read import text
+from checks.host.read import names, text
 
 SOURCES = ("proc/1/mountinfo", "proc/self/mountinfo")
 """The first process's mounts; where the kernel refuses them (it asks for rights over that process) our own,
 in which the node's root is mounted under ours."""
+
+NUMBERS = "sys/dev/block"
+"""Block devices by number: links to what the kernel calls them."""
+
+BLOCK = "sys/class/block"
+"""Block devices by name; those of the device mapper have their own name in `dm/name`."""
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -17,6 +23,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 class Mount(msgspec.Struct, frozen=True):
     """One mount. `path` is the node's; `read_only` is the file system's state, not that of this mount.
 
+    `number` is the device's, `major:minor`, with major 0 for a file system that has none of its own.
     A bind mount may be read-only on purpose; a file system that the kernel gave up on is read-only itself.
     """
 
@@ -24,6 +31,7 @@ class Mount(msgspec.Struct, frozen=True):
     kind: str
     source: str
     read_only: bool
+    number: str = ""
 
 
 def read(root: Path) -> dict[str, Mount] | None:
@@ -51,7 +59,7 @@ def parse(content: str, prefix: str) -> dict[str, Mount]:
         path = _plain(left[4])
         if path == prefix or path.startswith(f"{prefix}/"):
             path = path.removeprefix(prefix) or "/"
-            found[path] = Mount(path, right[0], _plain(right[1]), "ro" in right[2].split(","))
+            found[path] = Mount(path, right[0], _plain(right[1]), "ro" in right[2].split(","), left[2])
     return found
 
 
@@ -60,6 +68,21 @@ def holds(mounts: dict[str, Mount], path: str) -> Mount | None:
     while path not in mounts and path not in ("/", ""):
         path = path.rpartition("/")[0] or "/"
     return mounts.get(path)
+
+
+def block_device(root: Path, mount: Mount) -> str | None:
+    """Return the kernel's name of the device that a mount lies on (`sda1`, `dm-0`), None when it has none."""
+    try:
+        return (root / NUMBERS / mount.number).readlink().name
+    except OSError:
+        pass
+    if not mount.source.startswith("/dev/"):
+        return None
+    name = mount.source.rpartition("/")[2]
+    for each in names(root / BLOCK) or []:
+        if name in (each, text(root / BLOCK / each / "dm/name")):
+            return each
+    return None
 
 
 def _plain(text: str) -> str:

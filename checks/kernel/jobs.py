@@ -1,16 +1,16 @@
 """Which application faults are the GPU's after all: the same one under several jobs in a day (modifier M4).
 
-A fault on several GPUs within a minute is the job's, however often it is started again. What is remembered
-outlives the finding, which is over after ten quiet minutes.
+A fault on several GPUs within a minute is the job's, however often it is started again.
 """
 
 import re
-
-import msgspec
+from collections.abc import Sequence
 
 from checks.finding import Action, Severity
 from checks.kernel.companion import INCIDENT_SECONDS
 from checks.kernel.event import Event, Verdict
+from checks.kernel.identity import Board
+from checks.kernel.met import Met, When, apart
 
 DAY_SECONDS = 86_400.0
 """How far back other jobs count (M4)."""
@@ -18,69 +18,49 @@ DAY_SECONDS = 86_400.0
 JOBS = 2
 """So many jobs with the same fault make it the GPU's (M4)."""
 
-VISITS_KEPT = 256
-"""Faults remembered; beyond it the oldest are forgotten."""
-
 REPEATED = Verdict(Severity.WARNING, Action.ASK, "M4 same place under several jobs")
 
 _VICTIM = re.compile(r"pid=([0-9]{1,10})(?:, name=([^,]{0,64}))?")
 _UNIT = re.compile(r"GPC ([0-9]{1,3}), TPC ([0-9]{1,3})")
 
 
-class Visit(msgspec.Struct, frozen=True):
-    """One application fault: on which GPU and unit of it, under which process, at which second since boot."""
-
-    code: str
-    gpu: str
-    unit: str
-    victim: str
-    at: float
-
-
-class Trail:
-    """The application faults of the last day on one node in one boot."""
-
-    def __init__(self, visits: tuple[Visit, ...] = ()) -> None:
-        self.visits = visits
-
-    def judge(self, event: Event, at: float) -> Event:
-        """Return the event, judged as the GPU's when other jobs met the same; `at` is seconds since boot."""
-        visit = _visit(event, at)
-        if visit is None:
-            return event
-        recent = tuple(each for each in self.visits if at - each.at <= DAY_SECONDS)
-        if not any(_same(each, visit) and each.victim == visit.victim for each in recent):
-            recent = (*recent, visit)[-VISITS_KEPT:]
-        self.visits = recent
-        return event.judged(REPEATED) if _jobs(recent, visit) >= JOBS else event
-
-
-def _visit(event: Event, at: float) -> Visit | None:
-    if event.subsystem != "xid" or event.code not in ("13", "31") or event.gpu is None:
+def visit(event: Event, board: Board, when: When) -> Met | None:
+    """Return the application fault that `event` is: in which unit of the GPU, under which process."""
+    if event.subsystem != "xid" or event.code not in ("13", "31"):
         return None
     victim, unit = _VICTIM.search(event.text), _UNIT.search(event.text)
     if victim is None or (event.code == "13" and unit is None):
         return None
     place = f"{unit[1]}/{unit[2]}" if unit and event.code == "13" else ""
-    return Visit(event.code, event.gpu, place, f"{victim[1]} {victim[2] or ''}".rstrip(), at)
+    return Met(event.code, board, place, when, f"{victim[1]} {victim[2] or ''}".rstrip())
 
 
-def _same(one: Visit, other: Visit) -> bool:
-    return (one.code, one.gpu, one.unit) == (other.code, other.gpu, other.unit)
+def is_known(visits: Sequence[Met], visit: Met) -> bool:
+    """Whether the same process has met the same today; a pid of another boot is another process."""
+    return any(
+        each.victim == visit.victim
+        and each.when.boot == visit.when.boot
+        and apart(each.when, visit.when) <= DAY_SECONDS
+        and each.is_at(visit)
+        for each in reversed(visits)
+    )
 
 
-def _jobs(visits: tuple[Visit, ...], place: Visit) -> int:
-    """Return how many jobs met the fault at this place alone; processes within a minute are one job."""
-    jobs, last = 0, -INCIDENT_SECONDS
-    for visit in visits:
-        if not _same(visit, place) or any(_spreads(visit, other) for other in visits):
+def is_repeated(visits: Sequence[Met], visit: Met) -> bool:
+    """Whether several jobs met the fault at this place alone; processes within a minute are one job."""
+    recent = [each for each in visits if apart(each.when, visit.when) <= DAY_SECONDS]
+    jobs, last = 0, None
+    for each in recent:
+        if not each.is_at(visit) or any(_spreads(each, other) for other in recent):
             continue
-        if jobs == 0 or visit.at - last > INCIDENT_SECONDS:
+        if last is None or apart(each.when, last) > INCIDENT_SECONDS:
             jobs += 1
-        last = visit.at
-    return jobs
+        last = each.when
+        if jobs >= JOBS:
+            return True
+    return False
 
 
-def _spreads(visit: Visit, other: Visit) -> bool:
-    near = abs(visit.at - other.at) <= INCIDENT_SECONDS
-    return near and visit.code == other.code and visit.gpu != other.gpu
+def _spreads(visit: Met, other: Met) -> bool:
+    near = apart(visit.when, other.when) <= INCIDENT_SECONDS
+    return near and visit.code == other.code and not visit.board.is_same(other.board)

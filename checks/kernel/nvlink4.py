@@ -20,6 +20,9 @@ _UNLISTED = Verdict(Severity.UNKNOWN, Action.ASK, "3.4 unlisted bit")
 _HARDWARE = Verdict(Severity.CRITICAL, Action.RESET_GPU, "3.4 hardware")
 _REPEATS = Verdict(Severity.CRITICAL, Action.RESET_GPU, "3.4 hardware, repeats matter")
 
+HARDWARE = frozenset({_HARDWARE, _REPEATS})
+"""Verdicts of a link whose hardware failed: the third time in a week, a reset is not enough."""
+
 _BITS: dict[tuple[int, int], Verdict] = {
     (register, bit): verdict
     for register, verdict, bits in (

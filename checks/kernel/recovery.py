@@ -5,6 +5,8 @@ The same values come back from NVML field 230.
 
 import re
 
+import msgspec
+
 from checks.finding import Action, Severity
 from checks.kernel.event import Verdict
 
@@ -19,6 +21,14 @@ _REBOOT = Verdict(Severity.CRITICAL, Action.REBOOT, "3.3 Node Reboot Required")
 _DRAIN_P2P = Verdict(Severity.WARNING, Action.ASK, "3.3 Drain P2P")
 _DRAIN_AND_RESET = Verdict(Severity.CRITICAL, Action.RESET_GPU, "3.3 Drain and Reset")
 _IMEX = Verdict(Severity.CRITICAL, Action.ASK, "3.3 Recover IMEX Domain")
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the driver asked for through NVML, by number; it was asked at `at` seconds of uptime or later."""
+
+    number: int
+    at: float
+
 
 _BY_TEXT = {
     "none": NONE,

@@ -48,11 +48,13 @@ _BEGINNINGS = begins(
 
 _DUMP = re.compile(
     rb"bus|support|Init|init|firmware|REQUIRED|x0{0,6}62|probe|API|RxDet|loading|The NV|installed|PCI ID|\\x"
+    rb"|GPU at |Board S|serial num"
 )
 """Bytes without which a line of the NVIDIA driver that is no Xid says nothing."""
 
-_REPEATABLE = re.compile(rb"[^;\n]*;NVRM: Xid \([^()\n]{0,80}\): (?!0*(?:154|162)\b)[0-9]")
-"""Xids but for those that decide about others or end them: the order of the others does not matter."""
+_REPEATABLE = re.compile(rb"[^;\n]*;NVRM: Xid \([^()\n]{0,80}\): (?!0*(?:74|154|162)\b)[0-9]")
+"""Xids but for those that decide about others, end them, or are counted over days (74): when the others come
+does not matter."""
 
 KERNEL = Sift(_BEGINNINGS.match, _DUMP.search, b"libnccl", _REPEATABLE.match)
 """For the kernel log of a GPU node."""

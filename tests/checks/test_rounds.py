@@ -29,6 +29,9 @@ class Keeper:
     def facts(self) -> Mapping[type, Any]:
         return {}
 
+    def take_fetched(self, found: object) -> None:
+        """Nothing here is about what doors bring."""
+
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
         with self.news:
             self.looks.append((check.name, look))

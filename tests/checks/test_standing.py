@@ -1,83 +1,33 @@
-"""What stands in the kernel log beside other witnesses (M1, M6), and under several jobs (M4)."""
+"""What stands in the kernel log beside other witnesses: field 230, SRAM limits, hangs (M1, M5, M6)."""
 
 import pytest
 
 from checks.finding import Action, Finding, Severity
 from checks.kernel.classify import Reader
+from checks.kernel.clearing import ANSWER_SECONDS
 from checks.kernel.event import Event
-from checks.kernel.jobs import DAY_SECONDS, VISITS_KEPT, Trail
 from checks.kernel.line import Line
+from checks.kernel.recovery import Wish
 from checks.kernel.standing import Standing
 
-GPUS = ("1b", "43", "52")
-DAY = DAY_SECONDS
+ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
+NONE, RESET, REBOOT = 0, 1, 2
+WISHES = {NONE: "0x0 (None)", RESET: "0x1 (GPU Reset Required)", REBOOT: "0x2 (Node Reboot Required)"}
 
 
-def event(code: int, gpu: str = "1b", pid: int | str = 1, unit: str = "GPC 3, TPC 2") -> Event:
-    rest = (
-        f"Graphics SM Warp Exception on ({unit}, SM 1): Out Of Range Address" if code == 13 else "MMU Fault"
-    )
+def event(code: int, gpu: str = "1b", rest: str = "MMU Fault", pid: int = 1) -> Event:
     text = f"NVRM: Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, {rest}"
     (found,) = Reader().events(Line((text,)), 1)
     return found
 
 
-def judged(*met: tuple[float, Event]) -> list[str]:
-    """Return severity/action of each event in turn."""
-    trail = Trail()
-    found = []
-    for at, each in met:
-        verdict = trail.judge(each, at)
-        found.append(f"{verdict.severity}/{verdict.action}")
-    return found
+def wish(number: int, gpu: str = "1b") -> Event:
+    """Return the Xid 154 by which the driver asks for a recovery action."""
+    return event(154, gpu, f"GPU recovery action changed from 0x0 (None) to {WISHES[number]}")
 
 
-@pytest.mark.parametrize("code", [13, 31])
-def test_one_job_is_the_jobs_fault_however_often_it_fails(code: int) -> None:
-    assert set(judged(*((at * 100.0, event(code)) for at in range(50)))) == {"app/none"}
-
-
-@pytest.mark.parametrize("code", [13, 31])
-def test_a_second_job_within_a_day_makes_it_the_gpus(code: int) -> None:
-    assert judged((0.0, event(code, pid=1)), (DAY, event(code, pid=2))) == ["app/none", "warning/ask"]
-    assert judged((0.0, event(code, pid=1)), (DAY + 1, event(code, pid=2))) == ["app/none", "app/none"]
-
-
-def test_a_warp_exception_has_to_be_in_the_same_unit() -> None:
-    first, other = event(13, pid=1), event(13, pid=2, unit="GPC 3, TPC 4")
-    assert judged((0.0, first), (500.0, other)) == ["app/none", "app/none"]
-
-
-def test_the_same_code_on_several_gpus_is_the_jobs_however_often_it_is_started() -> None:
-    met = [
-        (start + place, event(31, gpu, pid=10 * int(start) + place))
-        for start in (0.0, 3600.0, 7200.0)
-        for place, gpu in enumerate(GPUS)
-    ]
-    assert set(judged(*met)) == {"app/none"}
-
-
-def test_processes_of_one_job_within_a_minute_are_one_job() -> None:
-    assert judged(*((at * 10.0, event(31, pid=at + 1)) for at in range(6))) == ["app/none"] * 6
-
-
-@pytest.mark.parametrize("pid", ["'<unknown>'", "<unknown>"])
-def test_a_victim_that_is_not_named_is_no_second_job(pid: str) -> None:
-    assert judged((0.0, event(31, pid=pid)), (500.0, event(31, pid=pid))) == ["app/none"] * 2
-
-
-def test_other_codes_are_left_as_they_are() -> None:
-    assert judged((0.0, event(79, pid=1)), (500.0, event(79, pid=2))) == ["critical/failover"] * 2
-
-
-def test_memory_of_jobs_is_bounded_and_outlives_a_restart() -> None:
-    trail = Trail()
-    for number in range(2 * VISITS_KEPT):
-        trail.judge(event(13, pid=number, unit=f"GPC {number % 300}, TPC {number % 200}"), 61.0 * number)
-    assert len(trail.visits) <= VISITS_KEPT
-    first = Trail()
-    first.judge(event(31, pid=1), 0.0)
-    assert Trail(first.visits).judge(event(31, pid=2), 500.0).severity is Severity.WARNING
+def codes(standing: Standing) -> list[str | None]:
+    return [each.code for each in standing.events]
 
 
 def witness(code: str, severity: Severity, action: Action, gpu: str | None = None) -> Finding:
@@ -97,6 +47,7 @@ def told(met: Event, *witnesses: Finding) -> str:
 REBOOT_WISH = witness("recovery-action", Severity.CRITICAL, Action.REBOOT, "0000:1b:00.0")
 HANG = witness("driver-unresponsive", Severity.CRITICAL, Action.REBOOT)
 SLOW = witness("driver-unresponsive", Severity.WARNING, Action.NONE)
+WORN = witness("sram-threshold", Severity.CRITICAL, Action.FAILOVER, "0000:1b:00.0")
 STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0")
 
 
@@ -113,6 +64,12 @@ STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0
         (event(95), (STRANGE,), "critical/reset-gpu"),
         (event(45), (REBOOT_WISH,), "info/none"),
         (event(119), (REBOOT_WISH, HANG), "critical/reboot"),
+        (event(48), (), "critical/reset-gpu"),
+        (event(48), (WORN,), "critical/failover"),
+        (event(172), (WORN,), "critical/failover"),
+        (event(48), (REBOOT_WISH, WORN), "critical/failover"),
+        (event(48, gpu="43"), (WORN,), "critical/reset-gpu"),
+        (event(95), (WORN,), "critical/reset-gpu"),
     ],
 )
 def test_what_nvml_says_decides_about_xids(met: Event, witnesses: tuple[Finding, ...], verdict: str) -> None:
@@ -126,10 +83,118 @@ def test_a_witness_that_is_gone_decides_nothing_any_more() -> None:
     assert standing.findings(())[0].action is Action.RESET_GPU
 
 
-def test_a_repeated_application_fault_stays_told_when_it_is_quiet() -> None:
+def told_after(standing: Standing) -> list[str]:
+    return [f"{each.code} {each.severity}/{each.action}" for each in standing.findings(())]
+
+
+def test_a_109_is_the_jobs_once_the_driver_was_asked_after_it_and_wants_nothing() -> None:
     standing = Standing()
-    standing.take(event(31, pid=1), 0.0, 0.0)
-    assert standing.expire(601.0)
-    standing.take(event(31, pid=2), 700.0, 0.0)
-    assert not standing.expire(80_000.0)
-    assert [each.severity for each in standing.findings(())] == [Severity.WARNING]
+    standing.take(event(109), 100.0, 0.0)
+    assert standing.hear({ONE: Wish(NONE, 100.0)}) == (False, []), "asked before the line, or just then"
+    assert told_after(standing) == ["109 critical/reset-gpu"]
+    assert standing.hear({ONE: Wish(NONE, 160.0)}) == (True, [])
+    assert told_after(standing) == ["109 app/none"]
+    assert standing.hear({ONE: Wish(NONE, 220.0)}) == (False, []), "that is no news"
+    assert standing.expire(700.0), "and it ages out like any application's fault"
+
+
+@pytest.mark.parametrize("wishes", [{TWO: Wish(NONE, 160.0)}, {ONE: Wish(RESET, 160.0)}, {}])
+def test_a_109_stays_the_gpus_while_nobody_says_that_this_gpu_needs_nothing(wishes: dict[str, Wish]) -> None:
+    standing = Standing()
+    standing.take(event(109), 100.0, 0.0)
+    standing.hear(wishes)
+    assert told_after(standing) == ["109 critical/reset-gpu"]
+
+
+def test_a_109_that_comes_back_is_the_gpus_until_the_driver_is_asked_again() -> None:
+    standing = Standing()
+    standing.take(event(109), 100.0, 0.0)
+    standing.hear({ONE: Wish(NONE, 160.0)})
+    standing.take(event(109), 170.0, 0.0)
+    assert told_after(standing) == ["109 critical/reset-gpu"]
+    standing.hear({ONE: Wish(NONE, 160.0)})
+    assert told_after(standing) == ["109 critical/reset-gpu"]
+    standing.hear({ONE: Wish(NONE, 220.0)})
+    assert told_after(standing) == ["109 app/none"]
+
+
+@pytest.mark.parametrize("code", [13, 48, 62, 79, 95, 119, 140])
+def test_a_driver_that_wants_nothing_changes_no_other_xid_and_ends_none(code: int) -> None:
+    quiet, asked = Standing(), Standing()
+    for standing in (quiet, asked):
+        standing.take(event(code), 100.0, 0.0)
+    assert asked.hear({ONE: Wish(NONE, 160.0)}) == (False, [])
+    assert asked.findings(()) == quiet.findings(())
+
+
+def test_where_the_driver_answers_it_has_to_say_none_too_before_faults_are_over() -> None:
+    standing = Standing()
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(event(95), 100.0, 0.0)
+    assert standing.take(wish(NONE), 110.0, 0.0) == (False, [])
+    for at, number in ((105.0, NONE), (150.0, RESET)):
+        assert standing.hear({ONE: Wish(number, at)}) == (False, []), "asked too early, or it still wants one"
+    changed, ended = standing.hear({ONE: Wish(NONE, 210.0)})
+    assert changed
+    assert [each.code for each in ended] == ["95"]
+    assert codes(standing) == []
+
+
+def test_what_came_after_the_all_clear_stays_when_the_driver_confirms_it() -> None:
+    standing = Standing()
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(event(95), 100.0, 0.0)
+    standing.take(event(95, gpu="43"), 100.0, 0.0)
+    standing.take(wish(NONE), 110.0, 0.0)
+    standing.take(event(62), 120.0, 0.0)
+    standing.hear({ONE: Wish(NONE, 150.0)})
+    assert sorted(map(str, codes(standing))) == ["62", "95"]
+
+
+def test_a_new_wish_in_the_log_takes_the_all_clear_back() -> None:
+    standing = Standing()
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(event(95), 100.0, 0.0)
+    standing.take(wish(NONE), 110.0, 0.0)
+    standing.take(wish(RESET), 120.0, 0.0)
+    standing.hear({ONE: Wish(NONE, 150.0)})
+    assert "95" in codes(standing)
+
+
+@pytest.mark.parametrize("wishes", [{}, {TWO: Wish(RESET, 90.0)}, {ONE: Wish(RESET, 109.0 - ANSWER_SECONDS)}])
+def test_where_the_driver_does_not_answer_the_all_clear_decides_alone(wishes: dict[str, Wish]) -> None:
+    standing = Standing()
+    standing.hear(wishes)
+    standing.take(event(95), 100.0, 0.0)
+    assert [each.code for each in standing.take(wish(NONE), 110.0, 0.0)[1]] == ["95"]
+
+
+def test_a_driver_that_falls_silent_after_the_all_clear_holds_it_up_for_three_polls() -> None:
+    standing = Standing()
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(event(95), 100.0, 0.0)
+    standing.take(wish(NONE), 110.0, 0.0)
+    standing.hear({ONE: Wish(RESET, 150.0)})
+    assert not standing.expire(150.0 + ANSWER_SECONDS)
+    assert standing.expire(151.0 + ANSWER_SECONDS)
+    assert codes(standing) == []
+
+
+def test_an_all_clear_that_waits_outlives_a_restart() -> None:
+    standing = Standing()
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(event(95), 100.0, 0.0)
+    standing.take(wish(NONE), 110.0, 0.0)
+    again = Standing("", standing.kept)
+    assert again.hear({ONE: Wish(NONE, 150.0)})[0]
+    assert codes(again) == []
+
+
+def test_what_other_checks_found_is_never_ended_by_an_all_clear() -> None:
+    standing = Standing()
+    (lost,) = Reader().events(Line(("EXT4-fs error (device sda1) in ext4_free_blocks:1: IO failure",)), 1)
+    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing.take(lost, 100.0, 0.0)
+    standing.take(wish(NONE), 110.0, 0.0)
+    standing.hear({ONE: Wish(NONE, 150.0)})
+    assert codes(standing) == ["ext4-error"]

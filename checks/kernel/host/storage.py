@@ -3,7 +3,12 @@
 A drive that is gone does not come back with a clean image; a corrupt file system does.
 """
 
+from collections.abc import Callable, Collection
+
+import msgspec
+
 from checks.finding import Action, Severity
+from checks.kernel.event import Event, Verdict
 from checks.kernel.pattern import echo, fault, noise
 
 _DEAD = (Severity.CRITICAL, Action.FAILOVER)
@@ -45,7 +50,8 @@ PATTERNS = (
         "the kernel made the file system read-only after an error.",
     ),
     fault(
-        rf"{_EXT_ERROR}|{_EXT} \((?P<device2>[^)]{{1,64}})\): I/O error while writing superblock",
+        rf"{_EXT} (?:error \(device |\((?=[^)]{{1,64}}\): I/O error while writing superblock))"
+        r"(?P<device>[^)]{1,64})\)(?::| in )",
         "ext4",
         "ext4-error",
         _LOOK,
@@ -114,8 +120,9 @@ PATTERNS = (
         "a drive of the software array failed.",
     ),
     fault(
-        r"md: (?P<device>md\w{1,16}): .{0,80}?(?:missing/failed member|array is failed)"
-        r"|raid\d{1,2}: Disk failure on (?P<device2>\w{1,32})",
+        r"(?:md: (?=md\w{1,16}: .{0,80}?(?:missing/failed member|array is failed))"
+        r"|raid\d{1,2}: Disk failure on )"
+        r"(?P<device>\w{1,32})",
         "md",
         "md-failed",
         _DEAD,
@@ -137,3 +144,14 @@ PATTERNS = (
         "a process died while RDMA held its GPU memory.",
     ),
 )
+
+
+def judge(event: Event, vital: Callable[[], Collection[str]]) -> Event:
+    """Return the event as it is judged on this node; `vital` names the devices of its root and kubelet."""
+    if (event.subsystem, event.code) != ("ext4", "ext4-error") or event.device not in vital():
+        return event
+    text = f"{event.device}: the node's own file system met an error; a clean image rewrites it."
+    return msgspec.structs.replace(event.judged(_VITAL), summary=text)
+
+
+_VITAL = Verdict(*_IMAGE, "3.7 ext4-error on the root or kubelet device")
