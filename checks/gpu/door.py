@@ -55,7 +55,7 @@ _DRIVER_GONE = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH})
 
 
 class GpuDoor:
-    """Fetches `Gpus`. A node without NVIDIA GPUs starts no child."""
+    """Fetches `Gpus`. A node without GPUs of its own starts no child."""
 
     gives: type = Gpus
     every_seconds = 60.0
@@ -82,7 +82,7 @@ class GpuDoor:
         pci, switches = self._bus.read(scene.root)
         seen = msgspec.structs.replace(self._last, pci=pci, switches=switches, driver=driver_gpus(scene.root))
         seen = _without_memory(seen)
-        if not pci:
+        if not seen.ours:
             self._child.close()
             seen = Gpus(pci=pci, switches=switches, driver=seen.driver)
         elif scene.uptime >= self._not_before:
@@ -215,7 +215,8 @@ def _without_memory(seen: Gpus) -> Gpus:
 
 
 def _others_have_come(seen: Gpus, uptime: float) -> bool:
-    """Whether the driver has GPUs that were not there when the library was opened some time ago."""
+    """Whether the driver has GPUs of which the library, opened some time ago, knows nothing."""
     if seen.library is None or uptime - seen.opened_at < BOARD_SECONDS - SLACK_SECONDS:
         return False
-    return bool(set(seen.driver or ()) - set(seen.library.gpus))
+    known = {*seen.library.gpus, *(each.gpu for each in seen.samples if not each.failed)}
+    return not known.issuperset(seen.driver or ())

@@ -15,7 +15,7 @@ def sampled(scene: Scene) -> Gpus | Blind:
     gpus = scene.held(Gpus)
     if not isinstance(gpus, Gpus):
         return gpus or NOT_ASKED
-    return gpus if gpus.samples or not gpus.pci else NOT_ASKED
+    return gpus if gpus.samples or not gpus.ours else NOT_ASKED
 
 
 def newest(past: Past, name: str) -> float | None:

@@ -5,6 +5,8 @@ because indexes shift after a loss. One batch of fields is read per GPU; a field
 out of later batches until the next look at the board, which asks for everything again.
 """
 
+import itertools
+import time
 from collections.abc import Callable, Iterable
 from ctypes import byref
 from functools import partial
@@ -15,6 +17,10 @@ import pynvml
 from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
 from checks.kernel.event import pci_address
 
+MEETING_SECONDS = 3.0
+"""Time for meeting GPUs when the library is opened: without persistence mode the driver initialises each for
+seconds. Those that are left are met when they are read, one by one (ours)."""
+
 LINKS = 18
 """NVLinks that a GPU can have (NVML_NVLINK_MAX_LINKS)."""
 
@@ -22,12 +28,12 @@ FIELDS = (3, 4, 29, 30, 31, 38, 45, 52, 59, 94, 142, 143, 144, 145, 194, 230, 26
 """Fields read of each GPU (nvml.h, NVML_FI_DEV_*): ECC totals, retired pages, NVLink CRC of flits and data,
 its replays and recoveries, PCIe replays, row remapping, slowdown limit, recovery action, slowdown times."""
 
-LINK_RECOVERIES, LINK_STATE, LINK_RECOVERY_FAILED, LINK_BER = 59, 165, 214, 220
+LINK_RECOVERIES, LINK_STATE, LINK_RECOVERY_EVENTS, LINK_BER = 59, 165, 215, 220
 """Total of all NVLinks, then fields of each; the last two exist from NVLink 5 on."""
 
 BATCH: tuple[tuple[int, int], ...] = (
     *((each, 0) for each in FIELDS),
-    *((each, link) for each in (LINK_STATE, LINK_RECOVERY_FAILED, LINK_BER) for link in range(LINKS)),
+    *((each, link) for each in (LINK_STATE, LINK_RECOVERY_EVENTS, LINK_BER) for link in range(LINKS)),
 )
 """Field and scope of everything in a batch."""
 
@@ -54,7 +60,9 @@ class Door:
             count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             return Refused(call, error.value)
-        unreadable = tuple(filter(None, map(self._meet, range(count))))
+        until = time.monotonic() + MEETING_SECONDS
+        met = itertools.takewhile(lambda _: time.monotonic() < until, range(count))
+        unreadable = tuple(filter(None, map(self._meet, met)))
         version = _value(pynvml.nvmlSystemGetNVMLVersion) or ""
         return Library(driver=driver, nvml=version, gpus=tuple(self._handles), unreadable=unreadable)
 
@@ -161,7 +169,7 @@ def _memory(fields: dict[tuple[int, int], Any]) -> dict[str, Any]:
 def _links(fields: dict[tuple[int, int], Any], asked: Asked) -> dict[str, Any]:
     up = _links_up(fields, asked)
     rates = [fields[LINK_BER, link] for link in range(LINKS) if (LINK_BER, link) in fields]
-    recovered = [fields[key] for key in fields if key[0] in (LINK_RECOVERIES, LINK_RECOVERY_FAILED)]
+    recovered = [fields[key] for key in fields if key[0] in (LINK_RECOVERIES, LINK_RECOVERY_EVENTS)]
     return {
         "link_crc": _sum(fields, 38, 45),
         "link_replays": fields.get((52, 0)),

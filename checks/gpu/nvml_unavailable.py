@@ -42,7 +42,7 @@ def look(scene: Scene) -> Look:
     if not isinstance(gpus, Gpus):
         return gpus if isinstance(gpus, Blind) else NOT_ASKED
     found: list[Symptom] = []
-    if gpus.pci and gpus.library is None and gpus.refused is not None:
+    if gpus.ours and gpus.library is None and gpus.refused is not None:
         found.append(_judge(gpus.refused, has_driver=gpus.driver is not None))
     asked = [each for each in gpus.samples if each.gpu not in gpus.left_alone]
     denied = [

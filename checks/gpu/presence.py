@@ -19,7 +19,7 @@ def look(scene: Scene) -> Look:
         return gpus if isinstance(gpus, Blind) else NOT_ASKED
     if gpus.pci is None:
         return Blind("the PCI bus cannot be read")
-    ours = tuple(each for each in gpus.pci if each.is_ours)
+    ours = gpus.ours
     gone = [each.gpu for each in ours if not each.alive]
     found = [*map(_off_bus, gone), *(each for each in _missing(gpus, ours) if each.gpu not in gone)]
     drift = tuple(_unexpected(scene.policy.expected, ours))

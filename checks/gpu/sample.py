@@ -25,7 +25,7 @@ Request = Open | Read
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
-    """The opened library: its versions, and the addresses of the GPUs it lists.
+    """The opened library: its versions, and the addresses of the GPUs it lists, as far as there was time.
 
     `unreadable` are the return codes of listed GPUs that did not even tell their address.
     """
@@ -78,9 +78,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     driver was loaded. `slowed_ns` is the time slowed by hardware for heat or power, `slowed_sw_ns` by
     software for heat. `margin` is degrees Celsius below the temperature at which the hardware slows down. Of
     `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one, `link_crc` counts CRC
-    errors, `link_replays` and `link_recoveries` what went well at the second try. `reasons` is NVML's mask of
-    why clocks are lowered, `denied` the calls that failed and should not. `memory_used` is in
-    bytes, without what the driver keeps for itself; None while a program has the GPUs open.
+    errors, `link_replays` and `link_recoveries` what was tried again. `reasons` is NVML's mask of why
+    clocks are lowered, `denied` the calls that failed and should not. `memory_used` is in bytes, without what
+    the driver keeps for itself; None while a program has the GPUs open.
     """
 
     gpu: str
@@ -157,9 +157,14 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     opened_at: float = 0.0
 
     @property
+    def ours(self) -> tuple[PciGpu, ...]:
+        """The GPUs that NVIDIA's driver has or should have."""
+        return tuple(each for each in self.pci or () if each.is_ours)
+
+    @property
     def has_peers(self) -> bool:
         """Whether there are several GPUs, which links can join."""
-        return sum(each.is_ours for each in self.pci or ()) > 1
+        return len(self.ours) > 1
 
     def bus(self, gpu: str) -> PciGpu | None:
         """Return what the PCI bus says of a GPU."""

@@ -261,7 +261,7 @@ def test_a_gpu_with_twelve_links_has_twelve(child: Child, machine: Machine) -> N
 
 
 def test_the_worst_link_of_nvlink_5_is_told(child: Child, machine: Machine) -> None:
-    machine.fields |= {(ONE, "220"): 0x10F, (ONE, "220/7"): 0x305, (ONE, "214/7"): 4, (ONE, "59"): 1}
+    machine.fields |= {(ONE, "220"): 0x10F, (ONE, "220/7"): 0x305, (ONE, "215/7"): 4, (ONE, "59"): 1}
     machine.write()
     found = read(child)
     assert found.link_ber == pytest.approx(3e-5)

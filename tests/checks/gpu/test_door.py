@@ -14,6 +14,7 @@ from checks.gpu.door import GpuDoor
 from checks.gpu.doubted import Doubted
 from checks.gpu.ecc import SRAM
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
+from checks.gpu.nvml import MEETING_SECONDS
 from checks.gpu.sample import Gpus, Refused
 from checks.kernel.event import Event
 from checks.policy import Policy
@@ -223,6 +224,15 @@ def test_a_gpu_that_is_passed_through_is_not_asked(rounds: Rounds) -> None:
     assert failed(rounds.round()) == {ONE: 0}
 
 
+def test_a_node_whose_gpus_are_all_passed_through_starts_no_child(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    plug(tmp_path, ONE, driver="vfio-pci")
+    host = Rounds(tmp_path, environment)
+    assert [each.gpu for each in host.round().pci or ()] == [ONE]
+    assert host.door.child_pid is None
+
+
 def test_a_lost_gpu_keeps_what_was_known_of_it(rounds: Rounds, machine: Machine) -> None:
     machine.fields[TWO, "4"] = 3
     machine.write()
@@ -309,11 +319,23 @@ def test_gpus_that_the_driver_got_later_are_found(rounds: Rounds, machine: Machi
     machine.write()
     assert failed(rounds.round()) == {ONE: 0, TWO: 6}
     machine.gpus.append(TWO)
+    machine.errors[TWO, "nvmlDeviceGetHandleByPciBusId_v2"] = 6
     machine.write()
-    assert failed(rounds.round(minutes=10))[ONE] == 0
+    assert failed(rounds.round(minutes=10)) == {ONE: 0, TWO: 6}, "an open library does not see it"
     found = rounds.round()
     assert found.library is not None
-    assert found.library.gpus == (ONE, TWO)
+    assert (found.library.gpus, failed(found)) == ((ONE, TWO), {ONE: 0, TWO: 0})
+
+
+def test_gpus_that_the_driver_initialises_slowly_are_met_one_by_one(rounds: Rounds, machine: Machine) -> None:
+    machine.slow[ONE, "nvmlDeviceGetHandleByIndex_v2"] = int(MEETING_SECONDS * 1000) + 100
+    machine.write()
+    found = rounds.round(minutes=11)
+    child = rounds.door.child_pid
+    assert found.library is not None
+    assert (found.library.gpus, found.misses, failed(found)) == ((ONE,), 0, {ONE: 0, TWO: 0})
+    assert failed(rounds.round()) == {ONE: 0, TWO: 0}
+    assert rounds.door.child_pid == child, "it is known, though not listed"
 
 
 def test_an_unloaded_driver_is_no_witness(rounds: Rounds, machine: Machine) -> None:

@@ -62,6 +62,8 @@ def test_nothing_is_judged_in_the_first_five_minutes() -> None:
 def test_a_node_without_gpus_needs_no_nvml() -> None:
     assert Course(UNAVAILABLE).look(Gpus(pci=(), refused=Refused("nvmlInit", 12)), 3) == {}
     assert Course(UNAVAILABLE).look(Gpus(pci=None), 3) == {}
+    passed_through = Gpus(pci=(bus(ONE, driver="vfio-pci"),), refused=Refused("nvmlInit", 9))
+    assert Course(UNAVAILABLE).look(passed_through, 3) == {}
 
 
 def test_calls_that_are_not_permitted_are_the_agents_blindness() -> None:

@@ -70,6 +70,7 @@ class Machine:
     refused: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
     hangs: set[tuple[str, str]] = field(default_factory=set)
+    slow: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, *addresses: str) -> "Machine":
         """Put healthy H100s in."""
@@ -98,6 +99,7 @@ class Machine:
         lines += [f"nofield {gpu} {number} {code}" for (gpu, number), code in self.refused.items()]
         lines += [f"error {gpu} {call} {code}" for (gpu, call), code in self.errors.items()]
         lines += [f"hang {gpu} {call}" for gpu, call in self.hangs]
+        lines += [f"slow {gpu} {call} {milliseconds}" for (gpu, call), milliseconds in self.slow.items()]
         new = self.file.with_suffix(".new")
         new.write_text("\n".join(lines) + "\n")
         new.replace(self.file)

@@ -10,9 +10,11 @@
  *     nofield ADDRESS ID[/SCOPE] CODE       the return code of a field
  *     error ADDRESS CALL CODE               the return code of a call
  *     hang  ADDRESS CALL                    the call does not return
+ *     slow  ADDRESS CALL MILLISECONDS       the call takes so long
  *
  * What no rule names is "not supported". Layouts follow the public NVML header, API version 13.
  */
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,12 +74,14 @@ static int ask(const char *kind, const char *where, const char *call, char *answ
     return query.found;
 }
 
-/* What every call does first: hang, fail, or go on. */
+/* What every call does first: hang, wait, fail, or go on. */
 static ret begin(const char *where, const char *call)
 {
     char code[128];
     while (ask("hang", where, call, NULL))
         pause();
+    if (ask("slow", where, call, code))
+        poll(NULL, 0, atoi(code));
     if (ask("error", where, call, code))
         return atoi(code);
     return SUCCESS;
