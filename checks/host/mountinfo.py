@@ -76,13 +76,11 @@ def block_device(root: Path, mount: Mount) -> str | None:
         return (root / NUMBERS / mount.number).readlink().name
     except OSError:
         pass
-    if not mount.source.startswith("/dev/"):
-        return None
-    name = mount.source.rpartition("/")[2]
-    for each in names(root / BLOCK) or []:
-        if name in (each, text(root / BLOCK / each / "dm/name")):
-            return each
-    return None
+    path, _, name = mount.source.rpartition("/")
+    if path == "/dev/mapper":
+        mapped = (each for each in names(root / BLOCK) or [] if text(root / BLOCK / each / "dm/name") == name)
+        return next(mapped, None)
+    return name if path == "/dev" else None
 
 
 def _plain(text: str) -> str:

@@ -202,3 +202,19 @@ def test_a_wall_clock_that_jumps_raises_and_clears_nothing(bot: Bot, node: Node)
         node.began += jump
         node.pass_time(60)
         assert node.wrong == ["edac-ue"]
+
+
+@pytest.mark.parametrize(
+    ("device", "verdict"),
+    [("md0p1", "critical/reprovision"), ("nvme0n1", "critical/reprovision"), ("sdc", "warning/ask")],
+)
+def test_an_ext4_error_on_the_nodes_own_device_asks_for_a_new_image(
+    bot: Bot, node: Node, device: str, verdict: str
+) -> None:
+    node.start()
+    text = f"EXT4-fs error (device {device}): ext4_find_entry:1463: inode #2: comm job: reading directory"
+    with (node.root / "dev/kmsg").open("a") as log:
+        log.write(f"3,9000,{int(node.uptime * 1e6)},-;{text}\n")
+    assert "ext4-error" in node.wait(lambda: [each for each in node.wrong if each == "ext4-error"])
+    (found,) = (each for each in bot.reports[-1]["findings"] if each["code"] == "ext4-error")
+    assert f"{found['severity']}/{found['action']}" == verdict

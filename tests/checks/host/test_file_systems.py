@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.host import disk_free, fs_readonly, mountinfo, mounts
+from checks.host import disk_free, fs_readonly, mountinfo, mounts, vital
 from checks.host.patience import Asked
 from checks.policy import Expected, HostLimits, Policy
 from tests.checks.host.scenes import Server, blind, symptoms
@@ -138,3 +138,41 @@ def test_a_child_that_hangs_is_left_behind_and_not_asked_twice(dead_server: Path
     paths = {"a": Path("/nas-1/a"), "b": Path("/nas-2/b")}
     assert asked.answers(paths, 0.3) == {"a": False, "b": True}
     assert 0.3 <= time.monotonic() - began < 3
+
+
+def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
+    """Return the vital devices where root and kubelet are mounted so (`NUMBER SOURCE`)."""
+    lines = {"/": system, "/scratch": "259:9 /dev/nvme9n1"} | (
+        {"/var/lib/kubelet": kubelet} if kubelet else {}
+    )
+    rows = (
+        f"22 1 {how.split(' ')[0]} / {path} rw - ext4 {how.split(' ')[1]} rw\n" for path, how in lines.items()
+    )
+    hardware.write(root, MOUNTINFO, "".join(rows))
+    return vital.devices(root)
+
+
+def number(root: Path, number: str, name: str) -> None:
+    """Let sysfs say which device has this number."""
+    place = root / "sys/dev/block"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / number).symlink_to(f"../../devices/pci0000:00/0000:00:1f.2/block/{name}")
+
+
+def test_the_nodes_own_devices_are_known_by_number(tmp_path: Path) -> None:
+    number(tmp_path, "8:1", "sda1")
+    number(tmp_path, "253:0", "dm-0")
+    assert on(tmp_path, "8:1 /dev/root", "253:0 /dev/mapper/vg-kubelet") == {"sda1", "dm-0"}
+    assert on(tmp_path, "8:1 /dev/root") == {"sda1"}
+
+
+def test_the_nodes_own_devices_are_known_by_name_where_sysfs_has_no_numbers(tmp_path: Path) -> None:
+    hardware.write(tmp_path, "sys/class/block/dm-0/dm/name", "vg-home\n")
+    hardware.write(tmp_path, "sys/class/block/dm-3/dm/name", "vg-kubelet\n")
+    assert on(tmp_path, "259:2 /dev/nvme0n1p2", "253:3 /dev/mapper/vg-kubelet") == {"nvme0n1p2", "dm-3"}
+
+
+def test_a_node_without_devices_of_its_own_has_none(tmp_path: Path) -> None:
+    assert on(tmp_path, "0:31 overlay", "0:40 /dev/mapper/gone") == frozenset()
+    hardware.write(tmp_path, MOUNTINFO, "nonsense\n")
+    assert vital.devices(tmp_path) == frozenset()
