@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 # One image for the three programs: `docker run clusterwright agent|bot|reconciler`.
 # A release gives both arguments as digests.
-ARG BUILD_IMAGE=python:3.13-slim-bookworm
-ARG RUN_IMAGE=python:3.13-slim-bookworm
+ARG BUILD_IMAGE=python:3.13-slim-trixie
+ARG RUN_IMAGE=python:3.13-slim-trixie
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
@@ -33,13 +33,13 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 ENTRYPOINT ["clusterwright"]
 
-# For a bot that asks Slurm: `docker build --target slurm`. Slurm's controller takes clients that are a few releases
-# older, none that are newer: Debian 12 has 22.05, Debian 13 (both arguments python:3.13-slim-trixie) 24.11.
+# For a bot that asks Slurm: `docker build --target slurm`. A controller takes clients of its own release and of a few
+# before; Debian 13 has 24.11.
 FROM program AS slurm
 USER 0:0
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends munge slurm-client \
+    && apt-get install -y --no-install-recommends munge sackd slurm-client \
     && rm -rf /etc/munge/munge.key /var/lib/apt/lists/*
 USER 65532:65532
 

@@ -1,4 +1,4 @@
-"""The component that lets the bot ask Slurm: kustomize builds it, a real server takes it."""
+"""The components that let the bot ask Slurm: kustomize builds them, a real server takes them."""
 
 import os
 import shutil
@@ -24,18 +24,31 @@ OVERLAY = """
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [{manifests}/base]
-components: [{manifests}/overlays/bot-slurm]
+components: [{manifests}/overlays/{component}]
 images: [{{name: clusterwright-slurm, newName: images.example.com/clusterwright, newTag: 0.1.0-slurm}}]
 """
 USER = 65532
 """Who the bot's pod is."""
 
 
+SIDECARS = {
+    "bot-slurm-munge": ("munged", "/run/munge", "clusterwright-munge"),
+    "bot-slurm-sackd": ("sackd", "/run/slurm", "clusterwright-slurm-key"),
+}
+"""Component: its sidecar, where their common socket is, and the Secret that only the sidecar has."""
+
+
+@pytest.fixture(params=SIDECARS)
+def component(request: pytest.FixtureRequest) -> str:
+    """Each component in turn."""
+    return str(request.param)
+
+
 @pytest.fixture
-def overlay(tmp_path: Path) -> Path:
+def overlay(component: str, tmp_path: Path) -> Path:
     """What a site with Slurm writes."""
     manifests = os.path.relpath(MANIFESTS, tmp_path)
-    (tmp_path / "kustomization.yaml").write_text(OVERLAY.format(manifests=manifests))
+    (tmp_path / "kustomization.yaml").write_text(OVERLAY.format(manifests=manifests, component=component))
     return tmp_path
 
 
@@ -53,7 +66,7 @@ def spec_of(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_server_takes_the_base_with_the_component_and_its_pod_stays_restricted(
-    real_server: RealKube, overlay: Path, pod: dict[str, Any]
+    real_server: RealKube, component: str, overlay: Path, pod: dict[str, Any]
 ) -> None:
     taken = real_server.kubectl(
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-o", "name", "-k", str(overlay)
@@ -62,24 +75,24 @@ def test_the_server_takes_the_base_with_the_component_and_its_pod_stays_restrict
     assert "networkpolicy.networking.k8s.io/bot-to-slurm" in taken
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     for path, kind, metadata in (
-        ("", "Namespace", {"name": "slurm-bot", "labels": labels}),
-        ("/slurm-bot/serviceaccounts", "ServiceAccount", {"name": "clusterwright-bot"}),
+        ("", "Namespace", {"name": component, "labels": labels}),
+        (f"/{component}/serviceaccounts", "ServiceAccount", {"name": "clusterwright-bot"}),
     ):
         body = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
         assert real_server.request("POST", f"/api/v1/namespaces{path}", body)[0] == 201
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bot"}, "spec": pod}
     status, answer = real_server.request(
-        "POST", "/api/v1/namespaces/slurm-bot/pods", body, params={"dryRun": "All"}
+        "POST", f"/api/v1/namespaces/{component}/pods", body, params={"dryRun": "All"}
     )
     assert status == 201, answer
 
 
 def test_the_bot_has_the_image_with_the_client_and_nobody_else_has(
-    real_server: RealKube, overlay: Path, pod: dict[str, Any]
+    real_server: RealKube, component: str, overlay: Path, pod: dict[str, Any]
 ) -> None:
     images = {each["name"]: each["image"] for each in (*pod["containers"], *pod["initContainers"])}
     with_client = "images.example.com/clusterwright:0.1.0-slurm"
-    assert images == {"bot": with_client, "munged": with_client}
+    assert images == {"bot": with_client, SIDECARS[component][0]: with_client}
     text = real_server.kubectl("kustomize", str(overlay))
     others = [spec for each in yaml.safe_load_all(text) if (spec := spec_of(each)) and spec != pod]
     assert {each["containers"][0]["image"] for each in others} == {"clusterwright:0.1.0"}
@@ -95,17 +108,27 @@ def test_the_component_turns_the_setting_on_and_mounts_what_it_names(
     slurm = load(Settings, MANIFESTS / "base/clusterwright.toml").bot.slurm
     assert slurm is not None
     assert slurm.scontrol == "scontrol"
-    mounts = {each["mountPath"]: each["name"] for each in bot["volumeMounts"]}
+    assert slurm.conf_file is not None
     sources = {each["name"]: each for each in pod["volumes"]}
-    assert sources[mounts[str(slurm.conf_file.parent if slurm.conf_file else "")]]["configMap"] == {
-        "name": "clusterwright-slurm"
-    }
-    (munged,) = pod["initContainers"]
-    assert munged["restartPolicy"] == "Always"
-    own = {each["mountPath"]: each["name"] for each in munged["volumeMounts"]}
-    assert own["/run/munge"] == mounts["/run/munge"]
-    assert sources[own["/etc/munge"]]["secret"]["secretName"] == "clusterwright-munge"
-    assert "/etc/munge" not in mounts
+    place = places_in(bot)[str(slurm.conf_file.parent)]
+    assert sources[place]["configMap"] == {"name": "clusterwright-slurm"}
+
+
+def test_the_sidecar_shares_its_socket_with_the_bot_and_keeps_the_key(
+    pod: dict[str, Any], component: str
+) -> None:
+    name, socket, key = SIDECARS[component]
+    (bot,), (sidecar,) = pod["containers"], pod["initContainers"]
+    assert (sidecar["name"], sidecar["restartPolicy"]) == (name, "Always")
+    assert sidecar["startupProbe"]["exec"]["command"][2].startswith(f"{socket}/")
+    assert places_in(sidecar)[socket] == places_in(bot)[socket]
+    holding = {each["name"] for each in pod["volumes"] if key in str(each)}
+    assert len(holding & set(places_in(sidecar).values())) == 1
+    assert not holding & set(places_in(bot).values())
+
+
+def places_in(container: dict[str, Any]) -> dict[str, str]:
+    return {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
 
 
 @pytest.fixture
@@ -124,6 +147,7 @@ def places() -> Iterator[dict[str, Path]]:
 
 
 @pytest.mark.xdist_group("slurm")
+@pytest.mark.parametrize("component", ["bot-slurm-munge"], indirect=True)
 def test_the_bots_user_asks_a_real_controller_through_the_sidecars_munged(
     pod: dict[str, Any], places: dict[str, Path]
 ) -> None:
