@@ -5,13 +5,13 @@ and harmless lines of the same minute are shown with them as companions.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from bot.incident import Cause
 from checks.finding import Action, Finding, Severity
-from checks.report import NodeReport
+from checks.report import Inventory, NodeReport
 from reconciler.repair.record import digest, opens_incident
 
 CAUSES: Final[Mapping[str, Cause]] = {
@@ -38,11 +38,15 @@ _ID_DIGITS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The findings of one cause on one node: those that open an incident, and their companions."""
+    """The findings of one cause on one node: those that open an incident, and their companions.
+
+    `boards` are the addresses and serial numbers of the GPUs in question, as far as the agent knows them.
+    """
 
     cause: Cause
     findings: tuple[Finding, ...]
     companions: tuple[Finding, ...] = ()
+    boards: tuple[tuple[str, str], ...] = ()
 
 
 def incident_id(cluster: str, node: str, node_uid: str, boot: tuple[Cause, str], ordinal: int) -> str:
@@ -59,7 +63,7 @@ def faults(report: NodeReport) -> dict[Cause, Fault]:
     found = [(cause_of(each), each) for each in report.findings]
     found += [(Cause.AGENT, each) for each in report.blind_spots]
     return {
-        cause: _fault(cause, [each for its, each in found if its is cause])
+        cause: _with_boards(_fault(cause, [each for its, each in found if its is cause]), report.inventory)
         for cause in Cause
         if any(its is cause and opens_incident(each) for its, each in found)
     }
@@ -111,6 +115,12 @@ def _fault(cause: Cause, findings: Iterable[Finding]) -> Fault:
         each for each in ordered if not opens_incident(each) and any(_together(each, one) for one in opening)
     )
     return Fault(cause, opening, others)
+
+
+def _with_boards(fault: Fault, inventory: Inventory) -> Fault:
+    named = {each.gpu for each in fault.findings}
+    known = ((gpu.address, gpu.serial) for gpu in inventory.gpus or () if gpu.address in named)
+    return replace(fault, boards=tuple((address, serial) for address, serial in known if serial))
 
 
 def _together(one: Finding, other: Finding) -> bool:

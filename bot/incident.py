@@ -157,10 +157,11 @@ class Incident:
     """One cause on one node.
 
     `boot_id` is the boot of the findings shown, `opened_boot_id` that of the first ones (part of the id).
-    `companions` are findings that open nothing by themselves but belong to the same fault. `attempt` numbers
-    the decision files to be written next, from 1. `worsened` says that worse findings came after the first
-    ones; `clear_since` is since when none of them is seen. An offer's time runs from `offer_from`.
-    `recorded` are the names of the incident's files that were read back from Git.
+    `companions` are findings that open nothing by themselves but belong to the same fault. `boards` are the
+    addresses and serial numbers of the GPUs in question, where they are known. `attempt` numbers the decision
+    files to be written next, from 1. `worsened` says that worse findings came after the first ones;
+    `clear_since` is since when none of them is seen. An offer's time runs from `offer_from`. `recorded` are
+    the names of the incident's files that were read back from Git.
     """
 
     id: str
@@ -174,6 +175,7 @@ class Incident:
     findings: tuple[Finding, ...]
     offer_from: datetime
     companions: tuple[Finding, ...] = ()
+    boards: tuple[tuple[str, str], ...] = ()
     state: State = State.OPEN
     revision: int = 1
     attempt: int = 1

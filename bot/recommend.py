@@ -92,6 +92,9 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
 VENDOR_DECISION: Final = "154"
 """Xid in which the driver itself names the recovery; it replaces the verdict of its GPU's other codes."""
 
+COUNTED: Final = frozenset({"74"})
+"""Xids that call for a failover only when they come back (section 3.4): the driver has not counted them."""
+
 SAME_MOMENT_SECONDS: Final = 10.0
 """How near that Xid must be to a line to speak about it (node checks, modifier M1)."""
 
@@ -135,6 +138,8 @@ def _covered(shown: PlannedPod | None, pod: PlannedPod) -> bool:
 
 def _replaces(decided: Finding, other: Finding) -> bool:
     if other.key == decided.key or other.gpu != decided.gpu or other.subsystem != decided.subsystem:
+        return False
+    if other.code in COUNTED and other.action is Action.FAILOVER:
         return False
     earliest, latest = other.first_seen - SAME_MOMENT_SECONDS, other.last_seen + SAME_MOMENT_SECONDS
     return earliest <= decided.first_seen <= latest

@@ -100,6 +100,7 @@ def _open(desk: Desk, node: Node, boot_id: str, fault: Fault) -> None:
             offer_from=now,
             findings=fault.findings,
             companions=fault.companions,
+            boards=fault.boards,
         )
     )
     desk.metrics.moves.labels(State.OPEN.value).inc()
@@ -124,6 +125,7 @@ def _changed(desk: Desk, case: Case, fault: Fault, boot_id: str) -> None:
     changes: dict[str, object] = {
         "findings": fault.findings,
         "companions": fault.companions,
+        "boards": fault.boards,
         "boot_id": boot_id,
         "clear_since": None,
     }

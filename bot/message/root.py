@@ -39,6 +39,7 @@ EVIDENCE_FINDINGS: Final = 6
 EVIDENCE_CHARACTERS: Final = 2_600
 EVIDENCE_LINE: Final = 400
 PODS_SHOWN: Final = 12
+BOARDS_SHOWN: Final = 8
 SENTENCE: Final = 500
 
 
@@ -207,6 +208,8 @@ def _small_print(incident: Incident) -> str:
         f"boot `{escape(incident.boot_id or 'unknown', words.NAME)}`",
         f"cluster {escape(incident.cluster, words.NAME)}",
     ]
+    for gpu, serial in incident.boards[:BOARDS_SHOWN]:
+        parts.append(f"GPU {escape(gpu, words.NAME)} is board {escape(serial, words.NAME)}")
     if incident.attempt > 1:
         parts.append(f"attempt {incident.attempt}")
     return " · ".join(parts)

@@ -48,6 +48,7 @@ def opened(incident: Incident) -> Event:
         cause=incident.cause,
         opened_at=incident.opened_at,
         findings=tuple(RecordedFinding.of(each) for each in incident.findings),
+        boards=dict(incident.boards) or None,
     )
     lead = worst(incident.findings)
     subject = f"Open incident {incident.id}: {lead.subsystem} {lead.code} on {incident.node}"

@@ -83,6 +83,7 @@ def restore(told: Story) -> Incident | None:
         opened_at=opened.opened_at,
         offer_from=opened.opened_at,
         findings=tuple(each.finding for each in opened.findings),
+        boards=tuple((opened.boards or {}).items()),
     )
     return catch_up(fresh, told)
 

@@ -42,7 +42,10 @@ class RecordedFinding(Value):
 
 
 class IncidentOpened(Value):
-    """The first file of an incident (`opened.yaml`)."""
+    """The first file of an incident (`opened.yaml`).
+
+    `boards` are the serial numbers of the GPUs in question, by address, as far as they were known.
+    """
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["IncidentOpened"] = "IncidentOpened"
@@ -54,6 +57,7 @@ class IncidentOpened(Value):
     cause: Cause
     opened_at: datetime
     findings: Annotated[tuple[RecordedFinding, ...], Field(min_length=1)]
+    boards: dict[str, str] | None = None
 
 
 class Thread(Value):

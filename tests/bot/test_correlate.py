@@ -3,10 +3,12 @@
 from datetime import timedelta
 from itertools import permutations
 
+import msgspec
+
 from bot.correlate import cause_of, faults, incident_id, is_silent, silence_fault
 from bot.incident import Cause
 from checks.finding import Action, Finding, Severity
-from checks.report import Inventory, NodeReport
+from checks.report import Gpu, Inventory, NodeReport
 from reconciler.repair.record import opens_incident
 from tests.bot.samples import BOOT, NOW, finding
 
@@ -35,6 +37,16 @@ def test_one_physical_fault_is_one_incident_in_whatever_order_its_lines_came() -
         assert {each.code for each in found[Cause.GPU].findings} == {"79", "154", "aer-fatal"}
     first, second = (faults(report(*order)) for order in ((lost, decided), (decided, lost)))
     assert first == second
+
+
+def test_a_fault_names_the_boards_of_its_own_gpus_as_far_as_they_are_known() -> None:
+    gpus = tuple(
+        Gpu(address=f"0000:{bus}:00.0", uuid="GPU-1", serial=serial)
+        for bus, serial in (("1b", "1653923026510"), ("43", "1653923026511"), ("52", None))
+    )
+    sick = (finding(gpu="0000:1b:00.0"), finding(gpu="0000:52:00.0"))
+    told = msgspec.structs.replace(report(*sick), inventory=Inventory(gpus=gpus))
+    assert faults(told)[Cause.GPU].boards == (("0000:1b:00.0", "1653923026510"),)
 
 
 def test_causes_stand_apart() -> None:

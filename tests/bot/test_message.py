@@ -131,6 +131,14 @@ def test_root_without_a_way_to_reset_the_node(snapshot: Snapshot) -> None:
     snapshot(as_json(message))
 
 
+def test_root_names_the_boards_that_are_known_and_never_more_than_fit() -> None:
+    message = root(standing(incident(boards=(("0000:1b:00.0", "1653923026510"),))))
+    assert validate(message) == []
+    assert "GPU 0000:1b:00.0 is board 1653923026510" in str(message.blocks)
+    many = tuple((f"0000:{number:02x}:00.0", "".join(HOSTILE) * 40) for number in range(64))
+    assert validate(root(standing(incident(boards=many)))) == []
+
+
 def test_root_while_git_is_away(snapshot: Snapshot) -> None:
     trouble = "Git cannot be written just now, so this is not recorded yet; it is tried again."
     message = root(standing(in_state(State.DECIDING), trouble=trouble))

@@ -52,6 +52,13 @@ def test_a_reboot_in_place_of_a_failover_says_that_it_may_not_help() -> None:
     assert "fallen off the bus" in found.why
 
 
+def test_a_link_that_failed_again_and_again_is_not_made_well_by_the_reset_that_the_driver_asks_for() -> None:
+    asked = finding(code="154", action=Action.RESET_GPU)
+    again, first = finding(code="74", action=Action.FAILOVER), finding(code="74", action=Action.REBOOT)
+    assert leading((asked, again)) is again
+    assert leading((asked, first)) is asked
+
+
 def test_the_heaviest_action_leads() -> None:
     reset = finding(code="48", action=Action.RESET_GPU, gpu="0000:01:00.0")
     lost = finding(code="79", action=Action.FAILOVER, gpu="0000:02:00.0")

@@ -58,6 +58,14 @@ def test_opened_says_what_is_needed_to_go_on_after_a_crash() -> None:
     assert replace(found, recorded=frozenset(), offer=incident().offer) == incident()
 
 
+def test_opened_names_the_boards_that_are_known_and_they_are_read_back() -> None:
+    made = events.opened(incident(boards=(("0000:1b:00.0", "1653923026510"),)))
+    (text,) = made.files.values()
+    assert yaml.safe_load(text)["boards"] == {"0000:1b:00.0": "1653923026510"}
+    assert back(restore(told(made))).boards == (("0000:1b:00.0", "1653923026510"),)
+    assert "boards" not in next(iter(OPENED.files.values()))
+
+
 def test_an_approval_is_one_commit_of_two_files_by_the_approver_with_trailers() -> None:
     assert sorted(path.split("/")[-1] for path in APPROVED.files) == ["approval-1.yaml", "repair-1.yaml"]
     assert APPROVED.author == recorder.Person("Example Approver", "approver@example.com")
