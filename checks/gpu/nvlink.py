@@ -2,14 +2,15 @@
 
 How many links a GPU should have is said by the policy, else by the table of boards, else by the most that
 were ever up on this GPU in this boot: a PCIe card has other links than its SXM brother. A GPU alone in its
-node, as in a small virtual machine, has its links switched off on purpose.
+node, as in a small virtual machine, has its links switched off on purpose. Right after a boot links are still
+being trained (rule T20).
 """
 
 from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import newest, sampled, step
+from checks.gpu.held import GRACE_SECONDS, newest, sampled, step
 from checks.gpu.sample import Gpus, Sample
 
 SXM_LINKS = {
@@ -126,7 +127,7 @@ WIDTH = Check(
     name="nvlink-width",
     about="all NVLinks are up",
     look=look_width,
-    rule=Rule(raise_polls=2, clear_polls=2),
+    rule=Rule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
     needs=Gpus,
     remember_seconds=604_800.0,
 )

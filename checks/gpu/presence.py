@@ -1,15 +1,18 @@
 """presence: every GPU is there, in the eyes of the PCI bus, of the driver and of NVML (table 1.1).
 
-Nothing is remembered from start-up: a GPU that was there and is not any more is what this is about.
+Nothing is remembered from start-up: a GPU that was there and is not any more is what this is about. Driver
+and NVML come up one GPU after another, so they are not judged right after a boot; the bus is (rule T20).
 """
 
 from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import NOT_ASKED
+from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
 from checks.gpu.sample import ABSENT, UNKNOWN, Gpus, PciGpu
 from checks.policy import Expected
+
+_OF_THE_BUS = Rule(raise_polls=2, clear_polls=2)
 
 
 def look(scene: Scene) -> Look:
@@ -67,6 +70,7 @@ def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Sympto
             action=Action.FAILOVER if fewer else Action.ASK,
             summary=f"The node's PCI bus does not show the {expected.gpus} GPUs that a node of its pool has.",
             evidence=f"{len(ours)} on the PCI bus",
+            rule=_OF_THE_BUS,
         )
     for each in ours:
         kinds = ((expected.gpu_device, each.device), (expected.gpu_board, each.board))
@@ -80,6 +84,7 @@ def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Sympto
                 gpu=each.gpu,
                 summary="The GPU is not of the kind that nodes of this pool have.",
                 evidence="; ".join(wrong),
+                rule=_OF_THE_BUS,
             )
 
 
@@ -105,6 +110,6 @@ CHECK = Check(
     name="presence",
     about="PCI bus, driver and NVML show the same GPUs, and as many as expected",
     look=look,
-    rule=Rule(raise_polls=2, clear_polls=2),
+    rule=Rule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
     needs=Gpus,
 )

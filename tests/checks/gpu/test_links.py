@@ -35,6 +35,12 @@ def test_a_link_that_is_down_asks_for_a_reset_after_two_looks() -> None:
     assert course.look(links(18), 2) == {}
 
 
+def test_links_that_are_still_trained_after_a_boot_are_not_down() -> None:
+    course = Course(nvlink.WIDTH, uptime=60.0)
+    assert course.look(links(0), 4) == {}
+    assert course.look(links(0), 2) != {}
+
+
 @pytest.mark.parametrize(
     ("device", "up", "sick"),
     [

@@ -56,6 +56,13 @@ def test_a_gpu_off_the_bus_needs_no_second_look() -> None:
     assert found[f"gpu-off-bus/{TWO}"].action is Action.FAILOVER
 
 
+def test_what_driver_and_nvml_do_not_show_yet_is_not_judged_in_the_first_five_minutes() -> None:
+    course = Course(CHECK, expecting(gpus=8), uptime=60.0)
+    assert list(course.look(LOST, 4)) == ["gpu-count"], "the bus shows everything from the start"
+    assert sorted(course.look(LOST, 2)) == ["gpu-count", f"gpu-missing/{TWO}"]
+    assert Course(CHECK, uptime=60.0).look(gpus(sample(ONE, failed=6), sample(TWO, failed=6)), 4) == {}
+
+
 def test_a_gpu_that_is_lost_to_all_is_one_finding() -> None:
     gone = gpus(sample(ONE), sample(TWO, failed=15), pci=(bus(ONE), bus(TWO, alive=False)), driver=(ONE,))
     assert list(Course(CHECK).look(gone, 3)) == [f"gpu-off-bus/{TWO}"]
