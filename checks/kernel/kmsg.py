@@ -6,34 +6,30 @@ waited out, a log that cannot be opened makes the follower blind until it can.
 
 import errno
 import os
+import re
 import select
 import stat
-from collections import deque
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from checks.kernel.line import Header, read_header
-from checks.kernel.sift import DUMP, FOREIGN, PLAIN, WANTED, Sift
-
-RECORD_LIMIT = 65_536
-"""Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
+from checks.kernel.records import Device, File
+from checks.kernel.sift import DUMP, Sift
 
 GATHER_SECONDS = 0.01
 """Wait after a device has woken us, so that a flood is read in batches, not line by line."""
 
 BATCH_LIMIT = 2048
-"""Records given to the caller at once, so that it can save and report in between."""
+"""Records given to the caller at once, or a block more, so that it can save and report in between."""
+
+BATCH_BLOCKS = 8
+"""Blocks read for the caller at once, for the same reason; a batch counts repeated texts for it."""
 
 REOPEN_SECONDS = 5.0
 """Wait before another try to open a log that could not be opened."""
 
-SKIP_LIMIT = 16
-"""Reads in a row that may fail before the device is opened again."""
-
-_FILE_CHUNK = 1 << 17
+_HEAD = re.compile(rb"\n[0-9]{1,4},([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,200};")
 
 
 class Record(msgspec.Struct):
@@ -76,7 +72,7 @@ class Follower:
         self._wake = log.wake
         self._sift = sift
         self._repeated: dict[bytes, Record] = {}
-        self._source: _Device | _File | None = None
+        self._source: Device | File | None = None
         self._live = False
 
     def read(self, timeout: float) -> list[Record | Lost]:
@@ -110,7 +106,7 @@ class Follower:
             self._source.close()
         self._source, self._live = None, False
 
-    def _open(self) -> "_Device | _File | None":
+    def _open(self) -> Device | File | None:
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -118,49 +114,76 @@ class Follower:
             return None
         device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
         self._source = (
-            _Device(descriptor, self._path) if device else _File(descriptor, self._path, self._poll_seconds)
+            Device(descriptor, self._path) if device else File(descriptor, self._path, self._poll_seconds)
         )
         self.blind = None
         return self._source
 
-    def _take(self, source: "_Device | _File") -> list[Record | Lost] | None:
+    def _take(self, source: Device | File) -> list[Record | Lost] | None:
         """Return the wanted records of a batch, None at the end of the log."""
-        look, dump, anywhere, _ = self._sift
         items: list[Record | Lost] = []
         self._repeated.clear()
-        taken, expected = False, None if self.last is None else self.last + 1
+        taken = 0
         try:
-            for head in filter(None, map(look, islice(source.records(), BATCH_LIMIT))):
-                taken = True
-                kind = head.lastindex
-                sequence = int(head[FOREIGN if kind == FOREIGN else 1])
-                if sequence != expected and expected is not None:
-                    if sequence < expected:
-                        continue
-                    items.append(Lost(sequence - expected))
-                expected = sequence + 1
-                raw = head.string
-                if kind == WANTED or (kind == PLAIN and anywhere in raw) or (kind == DUMP and dump(raw)):
-                    self._note(raw, items)
+            while taken < BATCH_BLOCKS and len(items) < BATCH_LIMIT and (block := source.block()):
+                taken += 1
+                self._sort(block, items)
         except OSError:
-            # What was read before counts; a trouble that lasts is met again by the next read.
             if not taken:
                 raise
-        self.last = None if expected is None else expected - 1
         return items if taken else None
 
-    def _note(self, raw: bytes, items: list[Record | Lost]) -> None:
-        text = raw.partition(b";")[2]
-        first = self._repeated.get(text)
-        if first is not None:
-            first.count += 1
+    def _sort(self, block: bytes, items: list[Record | Lost]) -> None:
+        """Pick from a block what is wanted; at once if its records are the next ones, else one by one."""
+        anywhere = self._sift.anywhere
+        if anywhere not in block and self._goes_on(block, items):
+            self._pick(block, items)
             return
+        for line in block.split(b"\n"):
+            record = b"\n%b\n" % line
+            if not self._goes_on(record, items):
+                continue
+            if anywhere in line:
+                self._note(line, line.partition(b";")[2], items)
+            else:
+                self._pick(record, items)
+
+    def _goes_on(self, block: bytes, items: list[Record | Lost]) -> bool:
+        """Whether the block's records are new and without a gap; a gap before them is told."""
+        last = block.rfind(b"\n", 0, -1)
+        while block[last + 1 : last + 2] == b" ":
+            last = block.rfind(b"\n", 0, last)
+        first, end = _HEAD.match(block), _HEAD.match(block, max(last, 0))
+        if first is None or end is None:
+            return False
+        low, high = int(first[1]), int(end[1])
+        expected = low if self.last is None else self.last + 1
+        if low < expected or high - low + 1 != block.count(b"\n") - 1 - block.count(b"\n "):
+            return False
+        if low > expected:
+            items.append(Lost(low - expected))
+        self.last = high
+        return True
+
+    def _pick(self, block: bytes, items: list[Record | Lost]) -> None:
+        dump, repeated = self._sift.dump, self._repeated
+        for found in self._sift.find(block):
+            text = found[found.lastindex or 0]
+            if found.lastindex == DUMP and not dump(text):
+                continue
+            first = repeated.get(text)
+            if first is None:
+                self._note(found[0][1:], text, items)
+            else:
+                first.count += 1
+
+    def _note(self, raw: bytes, text: bytes, items: list[Record | Lost]) -> None:
         header = read_header(raw)
         if header is None:
             return
         record = Record(header, self._live)
         items.append(record)
-        if self._live and self._sift.countable(raw):
+        if self._live and self._sift.countable(text):
             self._repeated[text] = record
         else:
             self._repeated.clear()
@@ -171,85 +194,6 @@ class Follower:
         for descriptor in (*descriptors, self._wake):
             poll.register(descriptor, select.POLLIN)
         return [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
-
-
-class _Device:
-    """/dev/kmsg: one record a read, readable when there is one."""
-
-    patience = 3600.0
-
-    def __init__(self, descriptor: int, path: Path) -> None:
-        self._descriptor = descriptor
-        self._path = path
-
-    def records(self) -> Iterator[bytes]:
-        """Yield the records there are now; raises OSError when the device has to be opened again."""
-        skipped = 0
-        while True:
-            try:
-                record = os.read(self._descriptor, RECORD_LIMIT)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                # EPIPE: overwritten under us, the next read gives the oldest record there is. EINVAL: a
-                # record longer than the buffer. Both show as a gap in the sequence (K6).
-                skipped += 1
-                if error.errno not in (errno.EPIPE, errno.EINVAL) or skipped > SKIP_LIMIT:
-                    raise
-                continue
-            if not record:
-                raise OSError(errno.ENODATA, "it has ended", self._path)
-            skipped = 0
-            yield record
-
-    def replaced(self) -> bool:
-        """Return False: a device stays the same."""
-        return False
-
-    def waits_on(self) -> list[int]:
-        """Return what becomes readable when there is more."""
-        return [self._descriptor]
-
-    def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self._descriptor)
-
-
-class _File:
-    """A file with the same records, appended line by line; when replaced it is read from its start."""
-
-    def __init__(self, descriptor: int, path: Path, poll_seconds: float) -> None:
-        self.patience = poll_seconds
-        self._descriptor = descriptor
-        self._path = path
-        self._lines: deque[bytes] = deque()
-        self._rest = b""
-
-    def records(self) -> Iterator[bytes]:
-        """Yield the whole lines there are now; a line without an end waits for it."""
-        while True:
-            while self._lines:
-                yield self._lines.popleft()
-            chunk = os.read(self._descriptor, _FILE_CHUNK)
-            if not chunk:
-                return
-            *whole, rest = (self._rest + chunk).split(b"\n")
-            self._lines.extend(whole)
-            self._rest = rest[:RECORD_LIMIT]
-
-    def replaced(self) -> bool:
-        """Whether another file has this name now, or this one became shorter; raises OSError without any."""
-        mine, now = os.fstat(self._descriptor), self._path.stat()
-        read = os.lseek(self._descriptor, 0, os.SEEK_CUR)
-        return (mine.st_dev, mine.st_ino) != (now.st_dev, now.st_ino) or now.st_size < read
-
-    def waits_on(self) -> list[int]:
-        """Return nothing: a file is always readable, so it is looked at after a pause."""
-        return []
-
-    def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self._descriptor)
 
 
 def _reason(path: Path, error: OSError) -> str:

@@ -12,7 +12,7 @@ from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log, Lost, Record
 from checks.kernel.sift import KERNEL, begins
 
 KMSG = Path("/dev/kmsg")
-EVERYTHING = KERNEL._replace(look=begins(rb"(?!)", b"").match, countable=re.compile(rb"(?!)").match)
+EVERYTHING = KERNEL._replace(find=begins(rb"(?!)", b"").finditer, countable=re.compile(rb"(?!)").match)
 
 
 @pytest.fixture
@@ -83,6 +83,18 @@ def test_a_gap_in_the_numbers_is_told(tmp_path: Path, wake: tuple[int, int]) -> 
     append(log, "4,3,1,-;a", "4,10,1,-;b")
     follower = follow(log, wake, after=1)
     assert texts(follower.read(0)) == ["lost 1", "a", "lost 6", "b"]
+    follower.close()
+
+
+def test_gaps_dirt_and_what_was_read_before_cost_nothing_else_of_a_block(
+    tmp_path: Path, wake: tuple[int, int]
+) -> None:
+    log = tmp_path / "kmsg"
+    append(log, "4,1,1,-;a", " SUBSYSTEM=pci", "4,2,1,-;b", "4,3,1,-;c", "12,4,1,-;user", "4,7,1,-;d")
+    append(log, "no record", "4,8,1,-;e", "4,x,1,-;f", "4,11,1,-;g", " DEVICE=+pci", "	h", "4,12,1,-;i")
+    follower = follow(log, wake, after=1)
+    assert texts(follower.read(0)) == ["b", "c", "lost 2", "d", "e", "lost 2", "g", "i"]
+    assert follower.last == 12
     follower.close()
 
 
@@ -164,18 +176,20 @@ def test_a_directory_is_a_blind_spot(tmp_path: Path, wake: tuple[int, int]) -> N
 
 def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[int, int]) -> None:
     log = tmp_path / "kmsg"
-    total = 2 * BATCH_LIMIT + 10
-    append(log, *(f"4,{number},100,-;{number}" for number in range(total)))
+    append(log, *(f"4,{number},100,-;{number:0100}" for number in range(5 * BATCH_LIMIT)))
     follower = follow(log, wake)
-    batches = [follower.read(0) for _ in range(3)]
-    assert [len(batch) for batch in batches] == [BATCH_LIMIT, BATCH_LIMIT, 10]
+    batches = [follower.read(0) for _ in range(6)]
+    assert [int(text) for batch in batches for text in texts(batch)] == list(range(5 * BATCH_LIMIT))
+    assert max(map(len, batches)) < 2 * BATCH_LIMIT
     follower.close()
 
 
 def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake: tuple[int, int]) -> None:
     log = tmp_path / "kmsg"
     append(log, "4,1,1,-;a", "4,2,1,-;b", "4,3,1,-;a")
-    follower = Follower(Log(log, 0.01, wake[0]), EVERYTHING._replace(look=begins(rb"(?!)", b"b").match), None)
+    follower = Follower(
+        Log(log, 0.01, wake[0]), EVERYTHING._replace(find=begins(rb"(?!)", b"b").finditer), None
+    )
     assert texts(follower.read(0)) == ["b"]
     assert follower.last == 3
     follower.close()

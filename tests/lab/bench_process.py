@@ -1,6 +1,5 @@
 """What a process and its children use, as the kernel tells."""
 
-import contextlib
 import json
 import os
 import re
@@ -8,8 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log
-from checks.kernel.sift import KERNEL
+from checks.kernel.records import Device, File
 from tests.lab.kmsg.device import records
 
 CPUCLOCK_SCHED = 2
@@ -81,47 +79,39 @@ def _work() -> float:
     return time.thread_time() - began
 
 
-def kmsg_read_seconds(records: int = 100_000) -> float | None:
-    """Return the CPU time of reading one record of /dev/kmsg; None where it may not be read."""
+def kmsg_read_seconds(wanted: int = 100_000) -> float | None:
+    """Return the CPU time in which the agent reads one record of /dev/kmsg; None where it may not."""
     try:
-        descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-        os.read(descriptor, KMSG_BYTES)
+        descriptor = os.open(KMSG, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
-    taken, began = 0, time.process_time()
-    while taken < records:
+    device, taken, began = Device(descriptor, KMSG), 0, time.process_time()
+    while taken < wanted:
         os.lseek(descriptor, 0, os.SEEK_SET)
         before = taken
-        with contextlib.suppress(BlockingIOError):
-            while os.read(descriptor, KMSG_BYTES):
-                taken += 1
+        while block := device.block():
+            taken += block.count(b"\n") - 1 - block.count(b"\n ")
         if taken == before:
             return None
-    os.close(descriptor)
+    device.close()
     return (time.process_time() - began) / taken
 
 
 def file_read_seconds(texts: list[str]) -> float:
     """Return the CPU time in which the agent reads one record of a plain file, without looking at it."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+    with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "kmsg"
         log.write_bytes(records(texts, 0))
-        ends = os.pipe2(os.O_NONBLOCK)
-        for end in ends:
-            held.callback(os.close, end)
-        follower = Follower(Log(log, 0.01, ends[0]), KERNEL._replace(look=_NOTHING.match), None)
+        file = File(os.open(log, os.O_RDONLY), log, 0.01)
         began = time.process_time()
-        for _ in range(len(texts) // BATCH_LIMIT):
-            follower.read(0)
+        while file.block():
+            pass
         spent = time.process_time() - began
-        follower.close()
+        file.close()
         return spent / len(texts)
 
 
-_NOTHING = re.compile(rb"(?!)")
-
-KMSG_BYTES = 65_536
-"""Bytes of one read, as the agent asks for them."""
+KMSG = Path("/dev/kmsg")
 
 _MAPPING = re.compile(
     r"^[0-9a-f]+-[0-9a-f]+ \S+ (?P<offset>[0-9a-f]+) \S+ \d+ *(?P<file>.*)\n(?:[A-Z]\w+: .*\n)*?"
