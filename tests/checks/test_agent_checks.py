@@ -66,10 +66,14 @@ class Node:
     def pass_time(self, seconds: float) -> None:
         """Move the clock, wake the agent by a line that means nothing, and give it time to look."""
         self.uptime += seconds
-        with (self.root / "dev/kmsg").open("a") as log:
-            log.write(f"6,{self.records},{int(self.uptime * 1e6)},-;nothing\n")
-        self.records += 1
+        self.log("nothing", self.uptime)
         time.sleep(0.4)
+
+    def log(self, text: str, at: float) -> None:
+        """Let the kernel log a line at so many seconds of uptime."""
+        with (self.root / "dev/kmsg").open("a") as log:
+            log.write(f"4,{self.records},{int(at * 1e6)},-;{text}\n")
+        self.records += 1
 
     def hear(self) -> None:
         """Wait for a report that was composed from now on; the one under way may be older."""
@@ -204,6 +208,28 @@ def test_a_wall_clock_that_jumps_raises_and_clears_nothing(bot: Bot, node: Node)
         assert node.wrong == ["edac-ue"]
 
 
+def test_the_kernel_log_tells_the_agent_which_board_a_gpu_is(bot: Bot, node: Node) -> None:
+    hardware.write(node.root, "proc/driver/nvidia/gpus/0000:1b:00.0/information", "Model: NVIDIA H100\n")
+    uuid = "GPU-f1906b9b-557a-e961-045c-9fe4be3ce012"
+    for at, text in ((50, f"GPU at PCI:0000:1b:00: {uuid}"), (51, "GPU Board Serial Number: 1653923026510")):
+        node.log(f"NVRM: {text}", at)
+    node.start()
+    assert bot.reports[-1]["inventory"]["gpus"] == [
+        {"address": "0000:1b:00.0", "uuid": uuid, "model": "NVIDIA H100", "serial": "1653923026510"}
+    ]
+
+
+def test_a_link_that_failed_three_times_is_told_so_when_all_lines_are_read_at_once(
+    bot: Bot, node: Node
+) -> None:
+    registers = ", ".join(["0x00000000"] * 4 + ["0x00040000"] + ["0x00000000"] * 2)
+    for at in (100, 1500, 3000):
+        node.log(f"NVRM: Xid (PCI:0000:1b:00): 74, pid=1, NVLink: fatal error on link 5({registers})", at)
+    node.start()
+    (found,) = bot.reports[-1]["findings"]
+    assert (found["count"], found["action"]) == (3, "failover")
+
+
 @pytest.mark.parametrize(
     ("device", "verdict"),
     [("md0p1", "critical/reprovision"), ("nvme0n1", "critical/reprovision"), ("sdc", "warning/ask")],
@@ -213,8 +239,7 @@ def test_an_ext4_error_on_the_nodes_own_device_asks_for_a_new_image(
 ) -> None:
     node.start()
     text = f"EXT4-fs error (device {device}): ext4_find_entry:1463: inode #2: comm job: reading directory"
-    with (node.root / "dev/kmsg").open("a") as log:
-        log.write(f"3,9000,{int(node.uptime * 1e6)},-;{text}\n")
-    assert "ext4-error" in node.wait(lambda: [each for each in node.wrong if each == "ext4-error"])
+    node.log(text, node.uptime)
+    node.wait(lambda: "ext4-error" in node.wrong)
     (found,) = (each for each in bot.reports[-1]["findings"] if each["code"] == "ext4-error")
     assert f"{found['severity']}/{found['action']}" == verdict
