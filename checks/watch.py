@@ -20,6 +20,9 @@ READINGS_LIMIT = 512
 LAST_SEEN_STEP_SECONDS = 600.0
 """How exactly `last_seen` is told (ours): a fault that stays the same is the same finding, byte by byte."""
 
+EARLY_PART = 0.5
+"""A look that follows the one before within this part of its interval, as after a restart, is the same look."""
+
 _POLLS = 64
 
 
@@ -45,13 +48,14 @@ class Track(msgspec.Struct):
 
 
 class Memory(msgspec.Struct):
-    """What is remembered of one check."""
+    """What is remembered of one check; `looked_at` is the uptime of the last look that counted."""
 
     tracks: dict[str, Track] = {}
     readings: dict[str, list[Reading]] = {}
     misses: int = 0
     reason: str = ""
     blind_since: float = 0.0
+    looked_at: float | None = None
 
 
 class Watch:
@@ -68,6 +72,10 @@ class Watch:
     def fold(self, check: Check, look: Look, at: Moment) -> bool:
         """Take in one look; say whether findings or blind spots came, went or got another verdict."""
         memory = self.memory.setdefault(check.name, Memory())
+        early = EARLY_PART * check.every_seconds
+        if memory.looked_at is not None and 0 <= at.uptime - memory.looked_at < early:
+            return False
+        memory.looked_at = at.uptime
         if isinstance(look, Blind):
             return False if look.told else _miss(memory, look, at)
         saw = memory.misses >= MISSES

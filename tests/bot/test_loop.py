@@ -505,7 +505,7 @@ def test_sockets_that_are_cut_frozen_or_replaced_are_opened_again(stage: Stage) 
         before = stage.slack.connections
         harm()
         assert before == 1
-        stage.wait("a living socket", lambda: answers(stage), 40)
+        stage.wait("a living socket", lambda: answers(stage))
     stage.click(root, "approve", STRANGER)
     stage.told(STRANGER, "are not an approver")
 

@@ -260,3 +260,13 @@ def test_readings_are_kept_as_changes_and_forgotten_when_they_are_old() -> None:
     assert watched_seconds(bench.watch.past("ib-state"), "errors", bench.uptime) == 5000.0
     bench.look(*[WELL] * 2)
     assert bench.watch.past("ib-state") == {}
+
+
+def test_an_agent_that_restarts_all_the_time_does_not_count_its_looks() -> None:
+    bench = Bench(Rule(raise_polls=3), step=4.0)
+    bench.look(*[sick()] * 10)
+    assert bench.codes == []
+    bench.step = 60.0
+    bench.look(sick(), sick())
+    bench.look(sick())
+    assert bench.codes == ["ib-state"]

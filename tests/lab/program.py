@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-STOP_SECONDS = 10.0
+STOP_SECONDS = 30.0
 """How long a program may take to stop on SIGTERM before the lab counts it as hung."""
 
 

@@ -129,7 +129,7 @@ def test_a_node_renews_its_lease_until_its_power_goes(kube: Any, sink: Sink, tmp
     with Node("gpu-02", kube, tmp_path, sink.url, index=0) as node:
         wait_for(lambda: renewed() != "")
         first = renewed()
-        wait_for(lambda: renewed() > first, 6)
+        wait_for(lambda: renewed() > first, 30)
         node.power("Off")
         time.sleep(0.3)
         last = renewed()

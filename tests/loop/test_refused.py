@@ -57,8 +57,9 @@ def test_a_click_on_what_has_changed_since_decides_nothing(cluster: Cluster) -> 
 def test_of_two_clicks_at_once_one_wins_and_the_other_is_told(cluster: Cluster) -> None:
     message = open_thread(cluster, "gpu-04")
     before = len(cluster.slack.ephemerals(SECOND_APPROVER)) + len(cluster.slack.ephemerals(APPROVER))
-    press(cluster, message, APPROVER)
-    press(cluster, message, SECOND_APPROVER)
+    shown = len(cluster.slack.versions(CHANNEL, message["ts"])) - 1
+    for user in (APPROVER, SECOND_APPROVER):
+        cluster.slack.click(CHANNEL, message["ts"], "approve", user, version=shown)
     closed(cluster, "gpu-04")
     assert _decisions(cluster, "gpu-04") == ["approval-1.yaml", "repair-1.yaml"]
     told = cluster.slack.ephemerals(SECOND_APPROVER) + cluster.slack.ephemerals(APPROVER)

@@ -155,7 +155,7 @@ def test_the_table_lists_only_rights_that_are_tried() -> None:
 def test_the_reconciler_defines_its_own_resource_on_a_cluster_without_it_and_no_other(server: Kube) -> None:
     definition = manifests.find("CustomResourceDefinition", "repairs.clusterwright.dev")
     server.request("DELETE", f"{CRDS}/repairs.clusterwright.dev")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (
         server.request("GET", f"{CRDS}/repairs.clusterwright.dev")[0] != 404 and time.monotonic() < deadline
     ):

@@ -20,7 +20,9 @@ from reconciler.repair.providers.machine import Machine, Refused, Sent, Unknown
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 
-NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04", "gpu-05", "gpu-06")
+NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04", "gpu-05", "gpu-06", "gpu-07")
+PATIENCE_SECONDS = 60.0
+"""The emulator obeys up to 11 s later, and a busy machine notices later still."""
 
 
 Answers = dict[str, tuple[int, dict[str, str], bytes]]
@@ -116,7 +118,14 @@ def test_a_machine_is_observed_by_name_through_the_redirect(bmc: Bmc, redfish: R
 def test_a_reset_is_executed_exactly_once(bmc: Bmc, redfish: Redfish) -> None:
     assert redfish.reset(bmc.system_url("gpu-01"), "GracefulRestart") == Sent()
     assert (bmc.resets("gpu-01"), bmc.reset_posts("gpu-01")) == (1, 1)
-    down = redfish.observe(bmc.system_url("gpu-01"))
+
+
+def test_a_machine_that_is_off_is_observed_so(bmc: Bmc, redfish: Redfish) -> None:
+    assert redfish.reset(bmc.system_url("gpu-07"), "ForceOff") == Sent()
+    until = time.monotonic() + PATIENCE_SECONDS
+    while bmc.power("gpu-07") != "Off" and time.monotonic() < until:
+        time.sleep(0.1)
+    down = redfish.observe(bmc.system_url("gpu-07"))
     assert isinstance(down, Machine)
     assert down.power == "Off"
 
@@ -154,16 +163,16 @@ def test_a_reset_type_that_is_not_offered_is_never_sent(bmc: Bmc, redfish: Redfi
 
 
 def test_a_hanging_reset_is_given_up_in_time_and_stays_unknown(bmc: Bmc) -> None:
-    bmc.hang("gpu-05", 2.0)
+    bmc.hang("gpu-05", 6.0)
     started = time.monotonic()
     outcome = Redfish(bmc.username, bmc.password, timeout_seconds=1).reset(
         bmc.system_url("gpu-05"), "ForceRestart"
     )
-    assert time.monotonic() - started < 1.9
+    assert time.monotonic() - started < 5.0
     bmc.clear("gpu-05")
     assert isinstance(outcome, Unknown)
     assert bmc.resets("gpu-05") == 0
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE_SECONDS
     while bmc.resets("gpu-05") == 0 and time.monotonic() < until:
         time.sleep(0.05)
     assert (bmc.resets("gpu-05"), bmc.reset_posts("gpu-05")) == (1, 1)

@@ -45,7 +45,7 @@ def prepare(kube: Kube) -> Kube:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         assert kube.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
     apply_definitions(Actor(Connection(kube.admin_kubeconfig, 10), "clusterwright"), definitions(PACKAGED))
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     for path in (REPAIRS, "/api/v1/namespaces/default/serviceaccounts/default"):
         while kube.request("GET", path)[0] != 200:
             assert time.monotonic() < until, path
@@ -184,7 +184,7 @@ class Town:
             for thread in threads:
                 thread.join(30)
 
-    def wait(self, found: Callable[[], object], seconds: float = 30.0) -> None:
+    def wait(self, found: Callable[[], object], seconds: float = 60.0) -> None:
         """Return once `found` is truthy; raises AssertionError after `seconds`."""
         until = time.monotonic() + seconds
         while not found():

@@ -33,9 +33,10 @@ HOME_VIEW = {"type": "home", "blocks": [{"type": "divider"}]}
 class BoltApp:
     """Answers `approve`, `reject`, the modal `reason`, `/cluster` and app_home_opened; notes what it saw."""
 
-    def __init__(self, slack: Slack, *, over_http: bool = False) -> None:
+    def __init__(self, slack: Slack, *, over_http: bool = False, ping_seconds: float = 10.0) -> None:
         self._slack = slack
         self._over_http = over_http
+        self._ping_seconds = ping_seconds
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.seen: list[dict[str, Any]] = []
@@ -71,7 +72,7 @@ class BoltApp:
             await self._socket.connect_async()
 
     def _handler(self, app: AsyncApp) -> Any:
-        return AsyncSocketModeHandler(app, self._slack.app_token, ping_interval=1)
+        return AsyncSocketModeHandler(app, self._slack.app_token, ping_interval=self._ping_seconds)
 
     async def _serve(self, app: AsyncApp) -> None:
         self._runner = web.AppRunner(app.server(port=0, path="/slack/events").web_app)

@@ -21,6 +21,7 @@ from tests.lab.github.hooks import Hooks
 from tests.lab.github.routes import routes
 from tests.lab.github.store import Store
 from tests.lab.github.wire import NOT_FOUND, STATE, USER, ApiError, Route, State, User
+from tests.lab.web import end
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class GitHub:
         await web.SockSite(runner, listener).start()
         ready.set()
         await self._stopping.wait()
-        await runner.cleanup()
+        await end(runner)
 
     # ---- what every request passes
 

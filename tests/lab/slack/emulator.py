@@ -212,7 +212,7 @@ class Slack:
         """How many sockets the app has open now."""
         return len(self._sockets.connections)
 
-    def wait_for(self, predicate: Callable[[], T], timeout_seconds: float = 10.0) -> T:
+    def wait_for(self, predicate: Callable[[], T], timeout_seconds: float = 30.0) -> T:
         """The first true value of `predicate`, looked at again at every change; TimeoutError else."""
         end = time.monotonic() + timeout_seconds
         while True:

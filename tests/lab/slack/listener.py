@@ -10,9 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
+from tests.lab.web import end
+
 T = TypeVar("T")
-_START_SECONDS = 10.0
-_CALL_SECONDS = 30.0
+_START_SECONDS = 30.0
+_CALL_SECONDS = 60.0
 
 
 class Closable(Protocol):
@@ -92,7 +94,7 @@ class Listener:
             await site.stop()
         for part in self._parts:
             await part.close()
-        await self._runner.cleanup()
+        await end(self._runner)
 
     def _end(self) -> None:
         loop, thread = self._loop, self._thread

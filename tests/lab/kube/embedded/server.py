@@ -12,11 +12,12 @@ from aiohttp import web
 from tests.lab.kube.embedded.controllers import begin
 from tests.lab.kube.embedded.http import application
 from tests.lab.kube.embedded.state import State
+from tests.lab.web import end
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 """For the server's own thread to start or stop serving."""
 
 
@@ -67,5 +68,5 @@ class EmbeddedServer:
 
     async def _pause(self) -> None:
         if self._runner is not None:
-            await self._runner.cleanup()
+            await end(self._runner)
             self._runner = None
