@@ -30,11 +30,15 @@ SLURMD = "slurmd"
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """More than `restarts` in `seconds` are too many; once up for `up_seconds` a service is well again."""
+    """More than `restarts` in `seconds` are too many; once up for `up_seconds` a service is well again.
+
+    `doubt` is what else may have looked like a restart, for people.
+    """
 
     restarts: int
     seconds: float
     up_seconds: float
+    doubt: str = ""
 
 
 class Services:
@@ -98,7 +102,9 @@ def _is(found: Process, service: Service) -> bool:
 
 def _patience(service: Service, limits: HostLimits) -> Patience:
     if service.process == SLURMD:
-        return Patience(limits.slurmd_restarts, limits.slurmd_restart_seconds, up_seconds=600.0)
+        # A newer slurmd takes a new configuration up as a new process.
+        doubt = "; each `scontrol reconfigure` may be one"
+        return Patience(limits.slurmd_restarts, limits.slurmd_restart_seconds, up_seconds=600.0, doubt=doubt)
     return Patience(limits.service_restarts, limits.service_restart_seconds, up_seconds=300.0)
 
 
@@ -135,7 +141,7 @@ def _restarts(service: Service, count: int, patience: Patience) -> Symptom:
         action=Action.REBOOT,
         device=service.name,
         summary=f"{service.name} does not stay up.",
-        evidence=f"began anew {count} times in {patience.seconds / 60:.0f} min",
+        evidence=f"began anew {count} times in {patience.seconds / 60:.0f} min{patience.doubt}",
         only_holds=count <= patience.restarts,
         rule=Rule(raise_polls=1, clear_polls=1, boot_grace_seconds=300.0),
     )
