@@ -198,6 +198,25 @@ def test_link_faults_are_counted_across_boots() -> None:
     assert found == ["critical/reset-gpu", "critical/reset-gpu", "critical/failover"]
 
 
+def test_faults_right_before_and_right_after_a_reboot_are_two_times() -> None:
+    node = Node()
+    found = []
+    for number in range(3):
+        node.boot(number * 300.0)
+        found.append(node.meet(nvlink(), number * 300.0 + 60.0))
+    assert found[-1] == "critical/failover"
+
+
+def test_a_milder_fault_of_a_link_is_told_as_it_is_whatever_the_boots_before_saw() -> None:
+    before = Standing("before")
+    for day in range(3):
+        before.take(nvlink(), day * DAY, START + day * DAY)
+    after = Standing("after", before.kept.of_next_boot())
+    after.take(nvlink(registers=MARGINAL), 100.0, START + 3 * DAY)
+    assert list(map(verdict, after.events)) == ["warning/ask"]
+    assert [each.action for each in after.findings(())] == [Action.ASK]
+
+
 @pytest.mark.parametrize("code", [20009, 20010, 20012])
 def test_a_switch_link_that_repeats_within_a_day_is_for_a_person(code: int) -> None:
     assert judged((0.0, switch(code)), (DAY, switch(code))) == ["warning/none", "warning/ask"]

@@ -190,11 +190,18 @@ def test_an_all_clear_that_waits_outlives_a_restart() -> None:
     assert codes(again) == []
 
 
-def test_what_other_checks_found_is_never_ended_by_an_all_clear() -> None:
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("EXT4-fs error (device sda1) in ext4_free_blocks:1: IO failure", "ext4-error"),
+        ("NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x62:0xffff:2477)", "rm-init-failed"),
+    ],
+)
+def test_an_all_clear_ends_xids_only(text: str, code: str) -> None:
     standing = Standing()
-    (lost,) = Reader().events(Line(("EXT4-fs error (device sda1) in ext4_free_blocks:1: IO failure",)), 1)
+    (lost,) = Reader().events(Line((text,)), 1)
     standing.hear({ONE: Wish(RESET, 90.0)})
     standing.take(lost, 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
     standing.hear({ONE: Wish(NONE, 150.0)})
-    assert codes(standing) == ["ext4-error"]
+    assert codes(standing) == [code]
