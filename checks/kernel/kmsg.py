@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from checks.kernel.line import Header, read_header
-from checks.kernel.records import Device, File
+from checks.kernel.records import Block, Device, File
 from checks.kernel.sift import DUMP, Sift
 
 GATHER_SECONDS = 0.01
@@ -23,7 +23,7 @@ GATHER_SECONDS = 0.01
 BATCH_LIMIT = 2048
 """Records given to the caller at once, or a block more, so that it can save and report in between."""
 
-BATCH_BLOCKS = 8
+BATCH_BLOCKS = 16
 """Blocks read for the caller at once, for the same reason; a batch counts repeated texts for it."""
 
 REOPEN_SECONDS = 5.0
@@ -125,7 +125,7 @@ class Follower:
         self._repeated.clear()
         taken = 0
         try:
-            while taken < BATCH_BLOCKS and len(items) < BATCH_LIMIT and (block := source.block()):
+            while taken < BATCH_BLOCKS and len(items) < BATCH_LIMIT and (block := source.block()).records:
                 taken += 1
                 self._sort(block, items)
         except OSError:
@@ -133,32 +133,33 @@ class Follower:
                 raise
         return items if taken else None
 
-    def _sort(self, block: bytes, items: list[Record | Lost]) -> None:
+    def _sort(self, block: Block, items: list[Record | Lost]) -> None:
         """Pick from a block what is wanted; at once if its records are the next ones, else one by one."""
         anywhere = self._sift.anywhere
-        if anywhere not in block and self._goes_on(block, items):
-            self._pick(block, items)
+        if anywhere not in block.text and self._goes_on(block, items):
+            self._pick(block.text, items)
             return
-        for line in block.split(b"\n"):
-            record = b"\n%b\n" % line
+        for line in block.text.split(b"\n"):
+            record = Block(b"\n%b\n" % line, 1)
             if not self._goes_on(record, items):
                 continue
             if anywhere in line:
                 self._note(line, line.partition(b";")[2], items)
             else:
-                self._pick(record, items)
+                self._pick(record.text, items)
 
-    def _goes_on(self, block: bytes, items: list[Record | Lost]) -> bool:
+    def _goes_on(self, block: Block, items: list[Record | Lost]) -> bool:
         """Whether the block's records are new and without a gap; a gap before them is told."""
-        last = block.rfind(b"\n", 0, -1)
-        while block[last + 1 : last + 2] == b" ":
-            last = block.rfind(b"\n", 0, last)
-        first, end = _HEAD.match(block), _HEAD.match(block, max(last, 0))
-        if first is None or end is None:
+        text = block.text
+        start = text.rfind(b"\n", 0, -1)
+        while text[start + 1 : start + 2] == b" ":
+            start = text.rfind(b"\n", 0, start)
+        first, last = _HEAD.match(text), _HEAD.match(text, max(start, 0))
+        if first is None or last is None:
             return False
-        low, high = int(first[1]), int(end[1])
+        low, high = int(first[1]), int(last[1])
         expected = low if self.last is None else self.last + 1
-        if low < expected or high - low + 1 != block.count(b"\n") - 1 - block.count(b"\n "):
+        if low < expected or high - low + 1 != block.records:
             return False
         if low > expected:
             items.append(Lost(low - expected))

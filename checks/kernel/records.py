@@ -7,6 +7,7 @@ In a block every record begins behind a line end; a record's dictionary is furth
 import errno
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 RECORD_LIMIT = 65_536
 """Bytes of one read; the kernel's own limit of a record with its dictionary is 8 kB."""
@@ -17,7 +18,14 @@ BLOCK_RECORDS = 2048
 SKIP_LIMIT = 16
 """Reads in a row that may fail before the device is opened again."""
 
-_CHUNK = 1 << 17
+_CHUNK = 1 << 16
+
+
+class Block(NamedTuple):
+    """So many records in one text; none at all when there is nothing to read now."""
+
+    text: bytes = b""
+    records: int = 0
 
 
 class Device:
@@ -29,12 +37,13 @@ class Device:
         self._descriptor = descriptor
         self._path = path
 
-    def block(self) -> bytes:
-        """Return records, none when there are none now; raises OSError to have the device opened again."""
+    def block(self) -> Block:
+        """Return the records there are now; raises OSError when the device has to be opened again."""
+        read, descriptor = os.read, self._descriptor
         found, skipped = [b"\n"], 0
-        while len(found) <= BLOCK_RECORDS:
+        for _ in range(BLOCK_RECORDS):
             try:
-                record = os.read(self._descriptor, RECORD_LIMIT)
+                record = read(descriptor, RECORD_LIMIT)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -50,7 +59,7 @@ class Device:
             if not record:
                 raise OSError(errno.ENODATA, "it has ended", self._path)
             found.append(record)
-        return b"".join(found) if len(found) > 1 else b""
+        return Block(b"".join(found), len(found) - 1)
 
     def replaced(self) -> bool:
         """Return False: a device stays the same."""
@@ -74,14 +83,15 @@ class File:
         self._path = path
         self._rest = b""
 
-    def block(self) -> bytes:
+    def block(self) -> Block:
         """Return the whole lines of what can be read at once; a line without an end waits for it."""
         while chunk := os.read(self._descriptor, _CHUNK):
             whole, end, rest = (self._rest + chunk).rpartition(b"\n")
             self._rest = rest[:RECORD_LIMIT]
-            if end:
-                return b"\n" + whole + end
-        return b""
+            text = b"\n" + whole + end
+            if end and (records := text.count(b"\n") - 1 - text.count(b"\n ")):
+                return Block(text, records)
+        return Block()
 
     def replaced(self) -> bool:
         """Whether another file has this name now, or this one became shorter; raises OSError without any."""

@@ -89,8 +89,8 @@ def kmsg_read_seconds(wanted: int = 100_000) -> float | None:
     while taken < wanted:
         os.lseek(descriptor, 0, os.SEEK_SET)
         before = taken
-        while block := device.block():
-            taken += block.count(b"\n") - 1 - block.count(b"\n ")
+        while read := device.block().records:
+            taken += read
         if taken == before:
             return None
     device.close()
@@ -104,7 +104,7 @@ def file_read_seconds(texts: list[str]) -> float:
         log.write_bytes(records(texts, 0))
         file = File(os.open(log, os.O_RDONLY), log, 0.01)
         began = time.process_time()
-        while file.block():
+        while file.block().records:
             pass
         spent = time.process_time() - began
         file.close()
