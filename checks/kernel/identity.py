@@ -24,6 +24,8 @@ class Board(msgspec.Struct, frozen=True, omit_defaults=True):
         A UUID has its say beside the serial: one board can hold several GPUs. Where neither is known of both,
         the address decides.
         """
+        if self == other:
+            return True
         names = ((self.serial, other.serial), (self.uuid, other.uuid))
         known = [one == two for one, two in names if one and two]
         return all(known) if known else self.address == other.address

@@ -48,10 +48,13 @@ def is_known(visits: Sequence[Met], visit: Met) -> bool:
 
 def is_repeated(visits: Sequence[Met], visit: Met) -> bool:
     """Whether several jobs met the fault at this place alone; processes within a minute are one job."""
-    recent = [each for each in visits if apart(each.when, visit.when) <= DAY_SECONDS]
+    recent = [
+        each for each in visits if each.code == visit.code and apart(each.when, visit.when) <= DAY_SECONDS
+    ]
+    elsewhere = [each.when for each in recent if not each.board.is_same(visit.board)]
     jobs, last = 0, None
     for each in recent:
-        if not each.is_at(visit) or any(_spreads(each, other) for other in recent):
+        if not each.is_at(visit) or any(apart(each.when, other) <= INCIDENT_SECONDS for other in elsewhere):
             continue
         if last is None or apart(each.when, last) > INCIDENT_SECONDS:
             jobs += 1
@@ -59,8 +62,3 @@ def is_repeated(visits: Sequence[Met], visit: Met) -> bool:
         if jobs >= JOBS:
             return True
     return False
-
-
-def _spreads(visit: Met, other: Met) -> bool:
-    near = apart(visit.when, other.when) <= INCIDENT_SECONDS
-    return near and visit.code == other.code and not visit.board.is_same(other.board)

@@ -67,8 +67,7 @@ class Repeats:
         when = When(self._boot, at, shown)
         visit = jobs.visit(event, board, when) if board is not None else None
         if visit is not None:
-            self._visit(visit)
-            return event.judged(jobs.REPEATED) if jobs.is_repeated(self.remembered.visits, visit) else event
+            return event.judged(jobs.REPEATED) if self._visit(visit) else event
         link = _link(event, board, when)
         if link is None or not _is_counted(event):
             return event
@@ -98,10 +97,12 @@ class Repeats:
             tuple(_renamed(self.remembered.links, before, after)),
         )
 
-    def _visit(self, visit: Met) -> None:
+    def _visit(self, visit: Met) -> bool:
+        """Remember a visit; say whether it is one of several jobs."""
         visits, links = self.remembered.visits, self.remembered.links
         if not jobs.is_known(visits, visit):
             self.remembered = Remembered((*visits, visit)[-VISITS_KEPT:], links)
+        return jobs.is_repeated(self.remembered.visits, visit)
 
     def _meet(self, link: Met, rule: Rule) -> None:
         visits, links = self.remembered.visits, self.remembered.links
