@@ -21,7 +21,7 @@ LAST_SEEN_STEP_SECONDS = 600.0
 """How exactly `last_seen` is told (ours): a fault that stays the same is the same finding, byte by byte."""
 
 EARLY_PART = 0.5
-"""A look that follows the one before within this part of its interval, as after a restart, is the same look."""
+"""A look within this part of its interval after the one before, as after a restart, is the same look."""
 
 _POLLS = 64
 
