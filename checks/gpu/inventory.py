@@ -1,5 +1,6 @@
 """The inventory that every report carries: the GPUs that the driver tells of in /proc, without NVML."""
 
+import os
 from pathlib import Path
 
 from checks.kernel.event import pci_address
@@ -7,6 +8,31 @@ from checks.report import Gpu, Inventory
 
 INFORMATION = "proc/driver/nvidia/gpus"
 """Directory under the root with one directory a GPU, each with a file `information`."""
+
+
+class KnownInventory:
+    """The inventory under `root`, which every report carries and which hardly ever changes.
+
+    Its files are read again in another boot, when the driver has other GPUs, and until it knows all of each.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: tuple[str, list[str], Inventory] | None = None
+
+    def read(self, boot_id: str) -> Inventory:
+        """Return what is there now, in the boot `boot_id`."""
+        try:
+            names = os.listdir(self._root / INFORMATION)  # noqa: PTH208 - names are what is wanted
+        except OSError:
+            return Inventory(gpus=None)
+        known = self._known
+        if known is not None and known[:2] == (boot_id, names):
+            return known[2]
+        inventory = read_inventory(self._root)
+        whole = all(gpu.uuid and gpu.model for gpu in inventory.gpus or ())
+        self._known = (boot_id, names, inventory) if whole else None
+        return inventory
 
 
 def read_inventory(root: Path) -> Inventory:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from checks.gpu.inventory import INFORMATION, read_inventory
+from checks.gpu.inventory import INFORMATION, KnownInventory, read_inventory
 from checks.report import Gpu, Inventory
 
 
@@ -46,3 +46,35 @@ def test_a_node_without_the_driver_has_an_unknown_inventory(tmp_path: Path) -> N
 def test_a_driver_without_a_gpu_is_an_empty_inventory(tmp_path: Path) -> None:
     (tmp_path / INFORMATION).mkdir(parents=True)
     assert read_inventory(tmp_path) == Inventory(gpus=())
+
+
+def information(uuid: str) -> str:
+    return f"Model: NVIDIA H100\nGPU UUID: {uuid}\n"
+
+
+def test_what_is_known_is_read_again_when_a_gpu_comes_or_goes_and_in_another_boot(tmp_path: Path) -> None:
+    show(tmp_path, "0000:1b:00.0", information("GPU-a"))
+    known = KnownInventory(tmp_path)
+    assert uuids(known, "boot-1") == ["GPU-a"]
+    file = tmp_path / INFORMATION / "0000:1b:00.0/information"
+    file.write_text(information("GPU-b"))
+    assert uuids(known, "boot-1") == ["GPU-a"]
+    assert uuids(known, "boot-2") == ["GPU-b"]
+    show(tmp_path, "0000:43:00.0", information("GPU-c"))
+    assert uuids(known, "boot-2") == ["GPU-b", "GPU-c"]
+    file.unlink()
+    file.parent.rmdir()
+    assert uuids(known, "boot-2") == ["GPU-c"]
+
+
+def test_what_is_not_known_yet_is_asked_for_again(tmp_path: Path) -> None:
+    known = KnownInventory(tmp_path)
+    assert known.read("boot-1") == Inventory(gpus=None)
+    show(tmp_path, "0000:1b:00.0", information("GPU-????????"))
+    assert uuids(known, "boot-1") == [None]
+    (tmp_path / INFORMATION / "0000:1b:00.0/information").write_text(information("GPU-a"))
+    assert uuids(known, "boot-1") == ["GPU-a"]
+
+
+def uuids(known: KnownInventory, boot_id: str) -> list[str | None]:
+    return [gpu.uuid for gpu in known.read(boot_id).gpus or ()]
