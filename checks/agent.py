@@ -15,7 +15,7 @@ from pathlib import Path
 
 from checks import catalogue
 from checks.gpu.door import GpuDoor
-from checks.gpu.inventory import read_inventory
+from checks.gpu.inventory import KnownInventory
 from checks.health import Health, healthz, metrics
 from checks.host import vital
 from checks.kernel.classify import Reader
@@ -37,6 +37,9 @@ from checks.watch import Moment
 
 TICK_SECONDS = 20.0
 """How often the agent looks for another boot and for what quiet has ended, while the log is silent."""
+
+POOL_SECONDS = 60.0
+"""How long a new agent waits to be told its pool: which checks are switched off depends on it."""
 
 STOP_SECONDS = 2.0
 """Wait at the end for a report that is under way."""
@@ -66,6 +69,7 @@ class Agent:
             self._state.cursor,
         )
         self._pulse = Pulse(monotonic)
+        self._inventory = KnownInventory(settings.root)
         self._pages = PageServer(
             settings.health_listen,
             {
@@ -92,13 +96,14 @@ class Agent:
         self._state.tell = self._publisher.change
         self._state.bot_url = settings.bot_url
         self._told = self._state.revision
+        self._rounds_by = 0.0
 
     def run(self) -> None:
         """Follow the log and report until stopped."""
         log.info("agent of node %s started, boot %s", self._settings.node, self._state.boot_id)
         self._policy.refresh(self._state.pool)
         self._publisher.start()
-        self._rounds.start()
+        self._rounds_by = self._monotonic() + (0.0 if self._state.pool else POOL_SECONDS)
         self._pages.start()
         while not self._stopping.is_set():
             self.step()
@@ -123,6 +128,8 @@ class Agent:
         self._state.see(self._follower.blind, now)
         self._policy.refresh(self._state.pool)
         self._state.see_policy(self._policy.trouble, now)
+        if uptime >= self._rounds_by:
+            self._rounds.start()
         self._rounds.supervise()
         self._state.expire(Moment(now, uptime))
         if self._told != self._state.revision:
@@ -166,6 +173,8 @@ class Agent:
         match answer.said:
             case Accepted() as accepted:
                 self._state.hear(accepted)
+                self._policy.refresh(self._state.pool)
+                self._rounds.start()
             case Refused(held=int(held)):
                 self._state.skip_to(held)
             case None if answer.accepted:
@@ -175,14 +184,14 @@ class Agent:
 
     def _health(self) -> Health:
         findings, blind_spots = self._state.standing()
-        gpus = read_inventory(self._settings.root).gpus
+        gpus = self._inventory.read(self._state.boot_id).gpus
         child = any(isinstance(door, GpuDoor) and door.child_pid is not None for door in self._doors)
         return self._pulse.health(
             findings, blind_spots, sequence=self._follower.last, child=child if gpus else None
         )
 
     def _compose(self) -> NodeReport:
-        inventory = read_inventory(self._settings.root)
+        inventory = self._inventory.read(self._state.boot_id)
         return self._state.report(self._settings.node, inventory, self._wall())
 
 

@@ -6,6 +6,7 @@ cannot be used leaves the last good policy in force and says why.
 
 import logging
 import re
+import threading
 from pathlib import Path
 
 from checks.policy import Policy, PolicyError, decode
@@ -16,11 +17,15 @@ _POOL = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
 
 
 class MountedPolicy:
-    """The policy in force. `directory` holds one `<pool>.json` a pool, `checks` are the names there are."""
+    """The policy in force. `directory` holds one `<pool>.json` a pool, `checks` are the names there are.
+
+    Safe to refresh from several threads.
+    """
 
     def __init__(self, directory: Path, checks: frozenset[str]) -> None:
         self._directory = directory
         self._checks = checks
+        self._lock = threading.Lock()
         self._stamp: tuple[str, int, int, int] | None = None
         self.current = Policy()
         self.trouble = ""
@@ -28,6 +33,10 @@ class MountedPolicy:
 
     def refresh(self, pool: str) -> None:
         """Read the pool's file if it changed. No pool and no file mean the defaults."""
+        with self._lock:
+            self._refresh(pool)
+
+    def _refresh(self, pool: str) -> None:
         file = self._directory / f"{pool}.json"
         if not _POOL.match(pool):
             self._use(Policy(), None)

@@ -82,6 +82,7 @@ class Rounds:
         self._wake = threading.Event()
         self._threads = 0
         self._stranded = False
+        self._begun = False
         self._lock = threading.Lock()
         self._current: threading.Thread | None = None
         # Doors first: what they fetch is what checks of the same moment look at.
@@ -91,8 +92,11 @@ class Rounds:
         ]
 
     def start(self) -> None:
-        """Begin, with everything at once."""
-        self._go_on()
+        """Begin, with everything at once; does nothing when that was done."""
+        with self._lock:
+            begun, self._begun = self._begun, True
+        if not begun:
+            self._go_on()
 
     def restart(self) -> None:
         """Begin anew: another boot has begun, and what was fetched is of the one before."""

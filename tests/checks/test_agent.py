@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from tests.lab.ports import free_ports
 
 Found = TypeVar("Found")
 
@@ -35,9 +36,7 @@ class Bot:
         self.status = 202
         self.resends = 0
         self._server: http.server.ThreadingHTTPServer | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_ports()[0]
 
     @property
     def url(self) -> str:

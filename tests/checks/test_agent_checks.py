@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from checks.agent import Agent
+from checks.agent import POOL_SECONDS, Agent
 from checks.settings import Settings
 from tests.checks.test_agent import BOOT, PATIENCE, Bot
 from tests.lab import hardware
@@ -42,6 +42,10 @@ class Node:
         hardware.write(self.root, "proc/sys/kernel/random/boot_id", f"{boot_id}\n")
 
     def start(self) -> None:
+        self.begin()
+        self.hear()
+
+    def begin(self) -> None:
         settings = Settings(
             node="gpu-01",
             bot_url=self.bot.url,
@@ -55,7 +59,6 @@ class Node:
         self.agent = Agent(settings, lambda: self.began + self.uptime, lambda: self.uptime, random.Random(1))
         self.thread = threading.Thread(target=self.agent.run, daemon=True)
         self.thread.start()
-        self.hear()
 
     def stop(self) -> None:
         if self.agent is not None:
@@ -243,3 +246,25 @@ def test_an_ext4_error_on_the_nodes_own_device_asks_for_a_new_image(
     node.wait(lambda: "ext4-error" in node.wrong)
     (found,) = (each for each in bot.reports[-1]["findings"] if each["code"] == "ext4-error")
     assert f"{found['severity']}/{found['action']}" == verdict
+
+
+def test_a_new_agent_looks_once_it_was_told_what_is_switched_off(bot: Bot, node: Node) -> None:
+    bot.status = 503
+    node.policy({"disabled": ["memory-errors"]})
+    hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
+    node.begin()
+    node.wait(lambda: bot.tokens)
+    bot.says, bot.status = {"pool": "h100"}, 202
+    node.pass_time(30)
+    assert node.wrong == []
+    assert [report for report in bot.reports if report["findings"]] == []
+
+
+def test_a_new_agent_does_not_wait_for_ever_to_be_told(bot: Bot, node: Node) -> None:
+    bot.status = 503
+    hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
+    node.begin()
+    node.pass_time(POOL_SECONDS)
+    node.pass_time(60)
+    bot.status = 202
+    assert node.wrong == ["edac-ue"]

@@ -15,6 +15,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.lab.ports import free_ports
+
 RESET_SUFFIX = "/Actions/ComputerSystem.Reset"
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 UPSTREAM_SECONDS = 30.0
@@ -57,9 +59,7 @@ class BmcProxy:
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._server: Listener | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_ports()[0]
 
     @property
     def url(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.checks.gpu.course import ONE, TWO
+from tests.checks.test_agent import Bot
 from tests.lab.bench_process import Usage
 from tests.lab.nvml.bus import fall_off, plug, unplug, use
 
@@ -20,9 +21,9 @@ PATIENCE = 30.0
 
 
 class Node:
-    """An agent that nobody listens to; what it knows is read from its saved state."""
+    """An agent of a node; what it knows is read from its saved state."""
 
-    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+    def __init__(self, directory: Path, environment: dict[str, str], bot_url: str) -> None:
         self.root, self.state = directory / "node", directory / "state"
         for path, text in (("proc/sys/kernel/random/boot_id", "example-boot\n"), ("dev/kmsg", "")):
             (self.root / path).parent.mkdir(parents=True)
@@ -32,7 +33,7 @@ class Node:
         self.environment = {
             **environment,
             "CLUSTERWRIGHT_AGENT__NODE": "gpu-01",
-            "CLUSTERWRIGHT_AGENT__BOT_URL": "http://127.0.0.1:9",
+            "CLUSTERWRIGHT_AGENT__BOT_URL": bot_url,
             "CLUSTERWRIGHT_AGENT__TOKEN_FILE": str(directory / "token"),
             "CLUSTERWRIGHT_AGENT__ROOT": str(self.root),
             "CLUSTERWRIGHT_AGENT__STATE_DIR": str(self.state),
@@ -56,13 +57,16 @@ class Node:
         assert self.process is not None
         return [each.pid for each in Usage(self.process.pid).children()]
 
-    def raised(self) -> dict[str, dict[str, Any]]:
-        """Return the memory of each check that has raised something."""
+    def looked(self) -> dict[str, dict[str, Any]]:
+        """Return the memory of each check that has looked."""
         try:
-            checks = json.loads((self.state / "agent-state.json").read_text())["checks"]
+            return dict(json.loads((self.state / "agent-state.json").read_text())["checks"])
         except (OSError, ValueError):
             return {}
-        return {name: each for name, each in checks.items() if '"raised": true' in json.dumps(each)}
+
+    def raised(self) -> dict[str, dict[str, Any]]:
+        """Return the memory of each check that has raised something."""
+        return {name: each for name, each in self.looked().items() if '"raised": true' in json.dumps(each)}
 
 
 def wait(what: Callable[[], object], node: Node) -> None:
@@ -73,8 +77,8 @@ def wait(what: Callable[[], object], node: Node) -> None:
 
 
 @pytest.fixture
-def node(tmp_path: Path, environment: dict[str, str]) -> Iterator[Node]:
-    node = Node(tmp_path, environment)
+def node(tmp_path: Path, environment: dict[str, str], bot: Bot) -> Iterator[Node]:
+    node = Node(tmp_path, environment, bot.url)
     plug(node.root, ONE)
     plug(node.root, TWO)
     yield node
@@ -98,8 +102,7 @@ def test_an_agent_on_a_node_without_gpus_is_one_process(node: Node) -> None:
     unplug(node.root, ONE)
     unplug(node.root, TWO)
     node.start()
-    wait((node.state / "agent-state.json").exists, node)
-    time.sleep(1.0)
+    wait(lambda: "presence" in node.looked(), node)
     assert node.children() == []
     assert "presence" not in node.raised()
 
