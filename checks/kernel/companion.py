@@ -25,6 +25,7 @@ _JOINS: dict[Mark, tuple[Mark, ...]] = {
     ("aer", "aer-recovery-failed"): (("xid", "79"), ("aer", "aer-fatal")),
     ("aer", "aer-no-recovery"): (("xid", "79"), ("aer", "aer-fatal")),
     ("sxid", "20034"): (("xid", "79"),),
+    ("lockup", "soft-lockup"): (("mlx5", "mlx5-cmd-timeout"),),
 }
 """Event → events whose incident it joins within `INCIDENT_SECONDS` (section 3.7, T6)."""
 
@@ -59,11 +60,18 @@ def decided(event: Event, decision: Event) -> Event:
 
 
 def joined(event: Event, other: Event) -> Event:
-    """Return `event` as the companion of `other`, unchanged when it is none; the verdict stays (M3)."""
+    """Return `event` as the companion of `other`, unchanged when it is none; the verdict stays (M3).
+
+    A network driver that times out while a processor is stuck is both: what hangs is in the kernel.
+    """
+    if (kind(event), kind(other)) == (("mlx5", "mlx5-cmd-timeout"), ("lockup", "soft-lockup")):
+        return event.judged(WEDGED)
     if event.companion_of is not None or other.companion_of == event.code:
         return event
     if kind(other) in _JOINS.get(kind(event), ()):
         child = msgspec.structs.replace(event, companion_of=other.code)
+        if event.code == "soft-lockup":
+            return child.judged(WEDGED)
         if event.code == "aer-no-recovery":
             # What the parent's action cures is wider than what this line alone asks for.
             return msgspec.structs.replace(child, action=other.action)
@@ -91,5 +99,8 @@ def _is_xid_companion(event: Event, other: Event) -> bool:
         return False
     return other.code in row.companions or ("any" in row.companions and other.code not in ("45", "154"))
 
+
+WEDGED = Verdict(Severity.CRITICAL, Action.REBOOT, "1.2 network driver timeout with a soft lockup")
+"""The port may read ACTIVE all the while (table 1.2, nic-driver)."""
 
 _NOT_NEEDED = Verdict(Severity.APP, Action.NONE, "M1 recovery state None")

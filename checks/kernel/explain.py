@@ -74,7 +74,11 @@ _NOTES = {
         f"More than {PER_MINUTE} a minute on one port for {MINUTES} minutes: warning, action ask.",
         f"That is over after {MINUTES} minutes without it.",
     ),
+    "mlx5-cmd-timeout": ("With a soft lockup within a minute: critical, action reboot.",),
+    "hung-gpu-stack": ("While NVML does not answer, either: critical, action reboot.",),
     "soft-lockup": (
+        "Shorter than two minutes: warning, action none.",
         f"{process.SOFT_LOCKUPS} in {process.SOFT_LOCKUP_SECONDS / 60:.0f} minutes: critical, action reboot.",
+        "Within a minute of an mlx5-cmd-timeout: critical, action reboot.",
     ),
 }

@@ -24,6 +24,9 @@ OPEN_LIMIT = 4096
 ECHO_SECONDS = 2.0
 """How long after a line its second line about the same occurrence may come (AER, driver start)."""
 
+_RELATED_ANEW = frozenset({"154", "soft-lockup", "mlx5-cmd-timeout"})
+"""What a later line of may mean something else for its neighbours than the first did."""
+
 LINES_KEPT = 32
 """Line numbers kept of one fault: the first ones and the last."""
 
@@ -72,7 +75,7 @@ class Fold:
         else:
             before = fault.event.count
             self._count(fault, event, at)
-            if event.code == "154":
+            if event.code in _RELATED_ANEW:
                 self._relate(fault, at)
         fault.last_shown = shown
         if event.code == "soft-lockup":
@@ -198,6 +201,8 @@ def _merge(old: Event, new: Event, count: int) -> Event:
 
 def _decides(new: Event, old: Event) -> bool:
     if (new.severity, new.action) == (old.severity, old.action) and new.code != "154":
+        return False
+    if old.verdict == companion.WEDGED:
         return False
     return new.code == "154" or new.verdict.rank > old.verdict.rank
 

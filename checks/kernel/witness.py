@@ -1,4 +1,4 @@
-"""Witness: what NVML says beside the kernel log, and what that changes about an Xid (M1, M5, M6)."""
+"""Witness: what NVML says beside the kernel log, and what that changes there (M1, M5, M6, 3.7)."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,14 @@ MEMORY = frozenset({"48", "172"})
 """Xids of memory errors; on a board whose SRAM is beyond its limit, a reset mends nothing (M5)."""
 
 _REBOOT = Verdict(Severity.CRITICAL, Action.REBOOT, "M6 driver unresponsive")
+_STUCK = Verdict(Severity.CRITICAL, Action.REBOOT, "3.7 hung-gpu-stack, driver unresponsive")
 _FAILOVER = Verdict(Severity.CRITICAL, Action.FAILOVER, "M5 SRAM threshold")
 
 
 def beside(event: Event, findings: Sequence[Finding]) -> Event:
     """Return the event as it is judged beside what the checks have found."""
+    if event.code == "hung-gpu-stack" and any(_hangs(each) for each in findings):
+        return event.judged(_STUCK)
     if event.subsystem != "xid":
         return event
     for each in findings:

@@ -17,6 +17,11 @@ RESET = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Requ
 REBOOT = "154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
 NONE = "154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
 EVAL = "145, RLW_SRC_TRACK Nonfatal XC1 i0 Link 09 (0x040c54e2 0x00000008 0x0 0x0 0x0 0x0)"
+TIMEOUT = (
+    "mlx5_core 0000:9a:00.0: wait_func:1158:(pid 871): ENABLE_HCA(0x104) timeout. "
+    "Will cause a leak of a command resource"
+)
+LOCKUP = "watchdog: BUG: soft lockup - CPU#7 stuck for 26s! [kworker/7:1:871]"
 P2P = "154, GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)"
 
 
@@ -133,6 +138,20 @@ def test_a_failed_probe_joins_the_gpu_that_did_not_start() -> None:
     assert found["probe-failed"] == "rm-init-failed"
 
 
+def test_a_network_driver_that_times_out_beside_a_stuck_processor_asks_for_a_reboot() -> None:
+    timeout, lockup = f"[{{}}.0] {TIMEOUT}", f"[{{}}.0] {LOCKUP}"
+    assert verdicts(timeout.format(1), lockup.format(70)) == {
+        "mlx5-cmd-timeout": "critical/failover",
+        "soft-lockup": "warning/none",
+    }
+    both = {"mlx5-cmd-timeout": "critical/reboot", "soft-lockup": "critical/reboot"}
+    assert verdicts(timeout.format(1), lockup.format(50)) == both
+    assert verdicts(lockup.format(1), timeout.format(50)) == both
+    assert verdicts(timeout.format(1), lockup.format(90), timeout.format(100)) == both
+    assert verdicts(timeout.format(1), lockup.format(50), timeout.format(300)) == both, "it stays wedged"
+    assert parents(lockup.format(1), timeout.format(50))["soft-lockup"] == "mlx5-cmd-timeout"
+
+
 def test_the_worse_verdict_of_one_key_stays() -> None:
     words = "94, pid=1, Contained: x. RST: {}, D-RST: No"
     for order in (("No", "Yes"), ("Yes", "No")):
@@ -190,6 +209,8 @@ DISTINCT = (
     "pcieport 0000:20:01.0: AER: device recovery failed",
     "pcieport 0000:20:01.0: pciehp: Slot(1): Surprise Down",
     "nfs: server a not responding, still trying",
+    TIMEOUT,
+    LOCKUP,
 )
 STEPS = st.sampled_from((0.0, 0.4, 3.0, 9.0, 11.0, 35.0, 61.0))
 

@@ -16,7 +16,10 @@ WISHES = {NONE: "0x0 (None)", RESET: "0x1 (GPU Reset Required)", REBOOT: "0x2 (N
 
 
 def event(code: int, gpu: str = "1b", rest: str = "MMU Fault", pid: int = 1) -> Event:
-    text = f"NVRM: Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, {rest}"
+    return said(f"NVRM: Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, {rest}")
+
+
+def said(text: str) -> Event:
     (found,) = Reader().events(Line((text,)), 1)
     return found
 
@@ -48,6 +51,7 @@ REBOOT_WISH = witness("recovery-action", Severity.CRITICAL, Action.REBOOT, "0000
 HANG = witness("driver-unresponsive", Severity.CRITICAL, Action.REBOOT)
 SLOW = witness("driver-unresponsive", Severity.WARNING, Action.NONE)
 WORN = witness("sram-threshold", Severity.CRITICAL, Action.FAILOVER, "0000:1b:00.0")
+STUCK = said("INFO: task nvidia-smi:4711 blocked for more than 120 seconds.")
 STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0")
 
 
@@ -70,9 +74,14 @@ STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0
         (event(48), (REBOOT_WISH, WORN), "critical/failover"),
         (event(48, gpu="43"), (WORN,), "critical/reset-gpu"),
         (event(95), (WORN,), "critical/reset-gpu"),
+        (STUCK, (), "warning/ask"),
+        (STUCK, (SLOW,), "warning/ask"),
+        (STUCK, (HANG,), "critical/reboot"),
     ],
 )
-def test_what_nvml_says_decides_about_xids(met: Event, witnesses: tuple[Finding, ...], verdict: str) -> None:
+def test_what_nvml_says_decides_about_what_the_kernel_log_says(
+    met: Event, witnesses: tuple[Finding, ...], verdict: str
+) -> None:
     assert told(met, *witnesses) == verdict
 
 
