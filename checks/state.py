@@ -131,8 +131,10 @@ class NodeState:
         _log_ended(ended)
 
     def take_look(self, check: Check, look: Look, at: Moment) -> None:
-        """Take in one look of a check."""
+        """Take in one look of a check; one that comes too soon, because the agent began anew, is left out."""
         with self._lock:
+            if self._watch.has_just_looked(check, at):
+                return
             before = {each.key for each in self._check_findings()}
             changed = self._watch.fold(check, look, at)
             self.revision += changed

@@ -48,7 +48,7 @@ class Track(msgspec.Struct):
 
 
 class Memory(msgspec.Struct):
-    """What is remembered of one check; `looked_at` is the uptime of the last look that counted."""
+    """What is remembered of one check; `looked_at` is the uptime of its last look."""
 
     tracks: dict[str, Track] = {}
     readings: dict[str, list[Reading]] = {}
@@ -69,12 +69,16 @@ class Watch:
         memory = self.memory.get(check)
         return {} if memory is None else {name: tuple(each) for name, each in memory.readings.items()}
 
+    def has_just_looked(self, check: Check, at: Moment) -> bool:
+        """Whether another look of `check` would come too soon to be one of its own."""
+        memory = self.memory.get(check.name)
+        if memory is None or memory.looked_at is None:
+            return False
+        return 0 <= at.uptime - memory.looked_at < EARLY_PART * check.every_seconds
+
     def fold(self, check: Check, look: Look, at: Moment) -> bool:
         """Take in one look; say whether findings or blind spots came, went or got another verdict."""
         memory = self.memory.setdefault(check.name, Memory())
-        early = EARLY_PART * check.every_seconds
-        if memory.looked_at is not None and 0 <= at.uptime - memory.looked_at < early:
-            return False
         memory.looked_at = at.uptime
         if isinstance(look, Blind):
             return False if look.told else _miss(memory, look, at)

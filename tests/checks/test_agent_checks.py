@@ -268,3 +268,14 @@ def test_a_new_agent_does_not_wait_for_ever_to_be_told(bot: Bot, node: Node) -> 
     node.pass_time(60)
     bot.status = 202
     assert node.wrong == ["edac-ue"]
+
+
+def test_an_agent_that_begins_anew_does_not_count_its_first_looks_as_polls(bot: Bot, node: Node) -> None:
+    bot.says = {"pool": "h100"}
+    node.policy({"expected": {"cpus": 256}})
+    for _ in range(4):
+        node.start()
+        node.pass_time(5)
+        node.stop()
+    node.start()
+    assert node.wrong == []

@@ -262,11 +262,11 @@ def test_readings_are_kept_as_changes_and_forgotten_when_they_are_old() -> None:
     assert bench.watch.past("ib-state") == {}
 
 
-def test_an_agent_that_restarts_all_the_time_does_not_count_its_looks() -> None:
-    bench = Bench(Rule(raise_polls=3), step=4.0)
-    bench.look(*[sick()] * 10)
-    assert bench.codes == []
-    bench.step = 60.0
-    bench.look(sick(), sick())
+def test_a_look_that_follows_at_once_is_known_as_none_of_its_own() -> None:
+    bench = Bench()
+    check = Check(name="ib-state", about="", look=lambda _: WELL, every_seconds=60.0)
+    assert not bench.watch.has_just_looked(check, Moment(WALL, bench.uptime))
     bench.look(sick())
-    assert bench.codes == ["ib-state"]
+    looked = bench.uptime - bench.step
+    after = [bench.watch.has_just_looked(check, Moment(WALL, looked + each)) for each in (-5, 0, 29, 31, 60)]
+    assert after == [False, True, True, False, False]
