@@ -49,11 +49,12 @@ class Pace:
     `expected_seconds`, so that a busy machine does not make nodes look silent.
     """
 
-    report_seconds: float = 2.0
+    report_seconds: float = 4.0
     expected_seconds: float = 10.0
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
     poll_seconds: float = 1.0
+    git_seconds: float = 2.0
     policy: Mapping[str, str | int] = field(
         default_factory=lambda: {
             "approvalLifetime": "60m",
@@ -136,7 +137,7 @@ def _shared(cluster: "Cluster", program: str) -> dict[str, object]:
         "GIT__BACKEND": cluster.recorder,
         "GIT__API_URL": cluster.github.api_url,
         "GIT__REPOSITORY": cluster.github.repository,
-        "GIT__POLL_SECONDS": cluster.pace.poll_seconds,
+        "GIT__POLL_SECONDS": cluster.pace.git_seconds,
         "KUBERNETES__KUBECONFIG": cluster.kube.kubeconfig_for(f"clusterwright-{program}"),
     }
 

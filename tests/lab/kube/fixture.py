@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from tests.lab.kube.kube import Kube
 
+REAL = frozenset({"real_kube", "real_server", "real"})
+EITHER = frozenset({"kube", "server", "either"})
+"""Fixtures of a session that give the real back end, and those that give each back end in turn."""
+
 
 def require_real() -> None:
     """End the test that asks, unless the real back end can start."""
@@ -47,3 +51,21 @@ def kube(request: pytest.FixtureRequest) -> Kube:
     """Each back end in turn."""
     found: Kube = request.getfixturevalue(f"{request.param}_kube")
     return found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of a folder that share a real control plane in one worker.
+
+    Each worker would start one of its own for them, and an idle one takes a fifth of a core until the end.
+    """
+    for item in items:
+        if _shares_the_real_one(item):
+            item.add_marker(pytest.mark.xdist_group(f"real-{item.path.parent.name}"))
+
+
+def _shares_the_real_one(item: pytest.Item) -> bool:
+    named = set(getattr(item, "fixturenames", ()))
+    chosen = getattr(item, "callspec", None)
+    params = chosen.params if chosen else {}
+    return bool(named & REAL) or any(params.get(each) == "real" for each in EITHER)
