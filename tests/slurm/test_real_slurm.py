@@ -29,11 +29,11 @@ def row(slurm: Slurm, name: str) -> SlurmNode:
 
 
 def test_a_healthy_cluster_has_idle_nodes_with_their_gpus(slurm: Slurm) -> None:
+    # On a busy machine a daemon may answer the controller late, and counts as silent for a moment.
+    slurm.wait("nodes that answer", lambda: not any(row(slurm, each).flags for each in slurm.names))
     nodes = parse(slurm.scontrol(*COMMAND[1:]))
     assert tuple(each.name for each in nodes) == slurm.names
-    assert {(each.base, each.gpus, each.reason, frozenset(each.flags)) for each in nodes} == {
-        ("IDLE", 2, "", frozenset())
-    }
+    assert {(each.base, each.gpus, each.reason) for each in nodes} == {("IDLE", 2, "")}
 
 
 def test_a_drain_names_its_reason_and_who_set_it(slurm: Slurm, name: str) -> None:
