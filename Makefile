@@ -22,7 +22,7 @@ demo: python ## A 16-node cluster on this machine: break a GPU, approve, watch (
 
 test: python ## All tests, on real parts; sets up what is missing (ARGS='-k reboot' runs some)
 	@$(PYTHON) -m tests.lab.setup test
-	@exec $(RUN) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@exec $(RUN) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
 	@$(PYTHON) -m tests.lab.setup check
