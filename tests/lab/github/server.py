@@ -21,7 +21,7 @@ from tests.lab.github.hooks import Hooks
 from tests.lab.github.routes import routes
 from tests.lab.github.store import Store
 from tests.lab.github.wire import NOT_FOUND, STATE, USER, ApiError, Route, State, User
-from tests.lab.web import end
+from tests.lab.web import bound, end, serve
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,7 @@ class GitHub:
     # ---- life
 
     def start(self) -> Self:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self._port))
+        listener = bound(self._port)
         self._port = listener.getsockname()[1]
         ready = threading.Event()
         self._thread = threading.Thread(
@@ -136,11 +134,10 @@ class GitHub:
         app[STATE] = self.state
         app.add_routes(routes())
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await serve(runner, listener)
         ready.set()
         await self._stopping.wait()
-        await end(runner)
+        await end(runner, listener)
 
     # ---- what every request passes
 

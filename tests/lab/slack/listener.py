@@ -2,27 +2,21 @@
 
 import asyncio
 import os
-import socket
 import threading
 import weakref
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 
-from tests.lab.web import end
+from tests.lab.web import Closable, bound, end, serve
+
+if TYPE_CHECKING:
+    import socket
 
 T = TypeVar("T")
 _START_SECONDS = 30.0
 _CALL_SECONDS = 60.0
-
-
-class Closable(Protocol):
-    """A part that must let go of its connections before the server can stop."""
-
-    async def close(self) -> None:
-        """Let go."""
-        ...
 
 
 class Listener:
@@ -33,14 +27,13 @@ class Listener:
     """
 
     def __init__(self, port: int) -> None:
-        held = socket.socket()
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", port))
+        held = bound(port)
         self.port = int(held.getsockname()[1])
         weakref.finalize(self, os.close, held.detach())
         self._parts: list[Closable] = []
         self._routes: list[web.RouteDef] = []
         self._runner: web.AppRunner | None = None
+        self._listening: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -83,18 +76,14 @@ class Listener:
         app = web.Application(client_max_size=16 * 1024 * 1024)
         app.add_routes(self._routes)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True).start()
+        self._listening = bound(self.port)
+        await serve(runner, self._listening)
         return runner
 
     async def _close(self) -> None:
-        if self._runner is None:
+        if self._runner is None or self._listening is None:
             return
-        for site in list(self._runner.sites):
-            await site.stop()
-        for part in self._parts:
-            await part.close()
-        await end(self._runner)
+        await end(self._runner, self._listening, self._parts)
 
     def _end(self) -> None:
         loop, thread = self._loop, self._thread

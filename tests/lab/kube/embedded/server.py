@@ -12,9 +12,10 @@ from aiohttp import web
 from tests.lab.kube.embedded.controllers import begin
 from tests.lab.kube.embedded.http import application
 from tests.lab.kube.embedded.state import State
-from tests.lab.web import end
+from tests.lab.web import bound, end, serve
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Coroutine
 
 PATIENCE_SECONDS = 60.0
@@ -30,6 +31,7 @@ class EmbeddedServer:
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="embedded-kube", daemon=True)
         self._thread.start()
         self._loop.call_soon_threadsafe(begin, self.state)
@@ -61,12 +63,11 @@ class EmbeddedServer:
         self.state.store.begin_watches()
         self._runner = web.AppRunner(application(self.state), access_log=None, shutdown_timeout=0.1,
                                      handler_cancellation=True)  # fmt: skip
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listener = bound(self.port)
+        self.port = self._listener.getsockname()[1]
+        await serve(self._runner, self._listener)
 
     async def _pause(self) -> None:
-        if self._runner is not None:
-            await end(self._runner)
-            self._runner = None
+        if self._runner is not None and self._listener is not None:
+            await end(self._runner, self._listener)
+            self._runner = self._listener = None
