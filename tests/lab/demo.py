@@ -146,7 +146,8 @@ def main() -> int:
     """Run the demo and return its exit status."""
     console = Console(highlight=False)
     auto = os.environ.get("AUTO", "") not in ("", "0")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="clusterwright-", ignore_cleanup_errors=True) as folder:
         try:
             return _play(Path(folder), console, auto=auto)
