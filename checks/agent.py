@@ -18,12 +18,14 @@ from checks.gpu.door import GpuDoor
 from checks.gpu.inventory import KnownInventory
 from checks.health import Health, healthz, metrics
 from checks.host import vital
+from checks.host.read import text
 from checks.kernel.classify import Reader
 from checks.kernel.event import Event
 from checks.kernel.host import storage
 from checks.kernel.kmsg import Follower, Log, Lost, Record
 from checks.kernel.line import record_line
 from checks.kernel.sift import KERNEL
+from checks.metronome import TICK_SECONDS, Metronome
 from checks.mounted import MountedPolicy
 from checks.posted import Refused
 from checks.publish import Answer, Publisher, Target
@@ -34,9 +36,6 @@ from checks.serve import PageServer
 from checks.settings import Settings
 from checks.state import NodeState
 from checks.watch import Moment
-
-TICK_SECONDS = 20.0
-"""How often the agent looks for another boot and for what quiet has ended, while the log is silent."""
 
 POOL_SECONDS = 60.0
 """How long a new agent waits to be told its pool: which checks are switched off depends on it."""
@@ -79,19 +78,22 @@ class Agent:
         )
         self._doors = catalogue.doors()
         self._policy = MountedPolicy(settings.policy_dir, catalogue.NAMES)
+        self._metronome = Metronome(
+            lambda: Moment(wall(), monotonic()), chance, min(TICK_SECONDS, settings.report_interval_seconds)
+        )
         self._rounds = Rounds(
             settings.root,
             (catalogue.CHECKS, self._doors),
             self._state,
             lambda: self._policy.current,
-            lambda: Moment(wall(), monotonic()),
+            self._metronome,
         )
         self._publisher = Publisher(
             Target(settings.bot_url, settings.token_file, settings.ca_file, settings.timeout_seconds),
             self._compose,
             self._hear,
             settings.report_interval_seconds,
-            chance,
+            self._metronome,
         )
         self._state.tell = self._publisher.change
         self._state.bot_url = settings.bot_url
@@ -116,7 +118,7 @@ class Agent:
 
     def step(self) -> None:
         """Read what the log has to say, or wait for it, and note what follows from it."""
-        items = self._follower.read(TICK_SECONDS)
+        items = self._follower.read(self._metronome.wait_seconds())
         self._pulse.beat()
         now, uptime = self._wall(), self._monotonic()
         boot_id = read_boot_id(self._settings.root)
@@ -197,10 +199,7 @@ class Agent:
 
 def read_boot_id(root: Path) -> str:
     """Return the id of the running boot under `root`; empty while it cannot be read."""
-    try:
-        return (root / BOOT_ID).read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""
+    return text(root / BOOT_ID) or ""
 
 
 def run(settings: Settings) -> None:

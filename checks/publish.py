@@ -5,13 +5,15 @@ state is ever sent: a report that got nowhere is replaced, not queued.
 """
 
 import logging
-import random
+import math
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from checks.metronome import DUE_PART, Metronome
 from checks.posted import PostedReport, Refused, shrink
 from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
 from checks.wire import Wire, WireError
@@ -19,11 +21,11 @@ from checks.wire import Wire, WireError
 CHANGE_SECONDS = 1.0
 """Least time between two reports: a change is told within it, a flood of lines is no flood of reports."""
 
+LOOKS_SECONDS = 0.25
+"""Wait after a tick, so that the report tells what the checks see at it."""
+
 FIRST_RETRY_SECONDS = 1.0
 """Wait after the first report that failed; it doubles up to the report interval."""
-
-JITTER = 0.1
-"""Part of every wait that is random, so that the agents of a cluster do not report in step."""
 
 log = logging.getLogger("checks.publish")
 
@@ -89,7 +91,7 @@ def post(wire: Wire, token_file: Path, report: PostedReport) -> Answer:
 class Publisher:
     """The reporting thread. `compose` returns the newest report, `hear` is told what became of it.
 
-    `interval_seconds` is the time between reports without a change.
+    `interval_seconds` is the time between reports without a change; they are sent at ticks of `metronome`.
     """
 
     def __init__(
@@ -98,14 +100,15 @@ class Publisher:
         compose: Callable[[], NodeReport],
         hear: Callable[[NodeReport, Answer], None],
         interval_seconds: float,
-        chance: random.Random,
+        metronome: Metronome,
     ) -> None:
         self._target = target
         self._wire = Wire(target.url, target.ca_file, target.timeout_seconds)
         self._compose = compose
         self._hear = hear
         self._interval = interval_seconds
-        self._chance = chance
+        self._metronome = metronome
+        self._reported_at = -math.inf
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
@@ -129,18 +132,31 @@ class Publisher:
 
     def _run(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
-            if failures == 0:
-                self._changed.wait(self._jittered(max(0.0, self._interval - CHANGE_SECONDS)))
+        while True:
+            self._wait(failures)
             self._changed.clear()
             if self._stopping.is_set():
                 return
             failures = 0 if self._report() else failures + 1
-            pause = FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 16) if failures else CHANGE_SECONDS
-            self._stopping.wait(self._jittered(min(pause, max(self._interval, CHANGE_SECONDS))))
+
+    def _wait(self, failures: int) -> None:
+        """Wait until a report is due."""
+        if failures:
+            pause = FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 16)
+            self._stopping.wait(self._metronome.jittered(min(pause, max(self._interval, CHANGE_SECONDS))))
+            return
+        least = self._interval * DUE_PART
+        while self._passed() < least:
+            if self._changed.wait(self._metronome.wait_seconds() + LOOKS_SECONDS):
+                break
+        self._stopping.wait(max(0.0, CHANGE_SECONDS - self._passed()))
+
+    def _passed(self) -> float:
+        return time.monotonic() - self._reported_at
 
     def _report(self) -> bool:
         report = self._compose()
+        self._reported_at = time.monotonic()
         answer = self._post(shrink(report, self._taken))
         if answer.wants_whole:
             answer = self._post(shrink(report, None))
@@ -168,9 +184,6 @@ class Publisher:
                 answer.advice,
             )
         self._last = told
-
-    def _jittered(self, seconds: float) -> float:
-        return seconds * (1 - JITTER * self._chance.random())
 
 
 _ADVICE: dict[int | None, str] = {

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from checks.check import Blind, Check, Door, Look, Past, Scene
+from checks.metronome import DUE_PART, Metronome
 from checks.policy import Policy
 from checks.watch import Moment
 
-LOOK_SECONDS = 30.0
-"""How long a look may take: three times the longest deadline that one sets itself (NVML, 10 s)."""
+LOOK_SECONDS = 26.0
+"""How long a look may take: a little longer than the longest one that ends by itself (a round of GPUs, 15 s
+and then a call's deadline, 10 s), and a little less than a tick, so that the next one finds it."""
 
 STUCK_LIMIT = 4
 """Threads that may be left behind; then looks wait for one of them, and the checks go blind."""
@@ -62,7 +64,7 @@ class _Job:
 
 
 class Rounds:
-    """Runs `checks` and `doors`; `clock` gives the time, `policy` the policy in force."""
+    """Runs `checks` and `doors` at the ticks of `metronome`; `policy` gives the policy in force."""
 
     def __init__(
         self,
@@ -70,13 +72,14 @@ class Rounds:
         duty: tuple[tuple[Check, ...], tuple[Door, ...]],
         keeper: Keeper,
         policy: Callable[[], Policy],
-        clock: Callable[[], Moment],
+        metronome: Metronome,
     ) -> None:
         checks, self._doors = duty
         self._root = root
         self._keeper = keeper
         self._policy = policy
-        self._clock = clock
+        self._metronome = metronome
+        self._round_began = 0.0
         self._fetched: dict[type, Any] = {}
         self._stopping = threading.Event()
         self._wake = threading.Event()
@@ -109,9 +112,9 @@ class Rounds:
     def supervise(self) -> None:
         """Leave behind a look that takes too long, and say of those left behind that they are blind.
 
-        To be called every few seconds; it also wakes rounds that slept past what is due.
+        To be called at every tick; it also wakes rounds that slept past what is due.
         """
-        at = self._clock()
+        at = self._metronome.now()
         with self._lock:
             for job in self._jobs:
                 if job.began is not None and not job.stuck and at.uptime - job.began > LOOK_SECONDS:
@@ -144,12 +147,14 @@ class Rounds:
 
     def _run(self) -> None:
         me = threading.current_thread()
+        self._round_began = self._metronome.now().uptime
         while not self._stopping.is_set():
-            at = self._clock()
+            at = self._metronome.now()
             job = self._next(at)
             if job is None:
-                self._wake.wait(self._pause(at))
+                self._wake.wait(self._metronome.wait_seconds())
                 self._wake.clear()
+                self._round_began = self._metronome.now().uptime
                 continue
             try:
                 job.work(at)
@@ -167,16 +172,13 @@ class Rounds:
         with self._lock:
             for job in self._jobs:
                 if at.uptime >= job.due and job.began is None:
-                    # Steps of its own length, so that checks that begin together stay together.
-                    job.due += job.every
+                    # From where the round began, so that a slow look makes no other late for its tick.
+                    job.due = self._round_began + job.every * DUE_PART
                     if job.due <= at.uptime:
                         job.due = at.uptime + job.every
                     job.began = at.uptime
                     return job
         return None
-
-    def _pause(self, at: Moment) -> float:
-        return max(0.05, min((job.due for job in self._jobs if not job.stuck), default=60.0) - at.uptime)
 
     def _scene(self, at: Moment, check: str) -> Scene:
         return Scene(
@@ -194,7 +196,7 @@ class Rounds:
                 self._keeper.drop_check(check.name)
                 return
             found = look_once(check, self._scene(at, check.name))
-            self._keeper.take_look(check, found, self._clock())
+            self._keeper.take_look(check, found, self._metronome.now())
 
         def give_up(at: Moment) -> None:
             self._keeper.take_look(check, _TIMED_OUT, at)

@@ -19,7 +19,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The file. `cursor` is the sequence of the last kernel record taken in, None before the first.
 
     `pool` outlives a boot, and of `kernel` what is remembered of each GPU. `previous` is the boot before this
-    one, empty when it is not known.
+    one, empty when it is not known. No report has a number above `sequence`.
     """
 
     boot_id: str
@@ -50,8 +50,8 @@ class StateFile:
             log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
             return None
 
-    def save(self, saved: Saved) -> None:
-        """Write the state; a failure is logged once and costs only what a restart would lose."""
+    def save(self, saved: Saved) -> bool:
+        """Write the state and say whether it worked; a failure is logged once."""
         new = self._file.with_suffix(".new")
         try:
             new.write_bytes(msgspec.json.encode(saved))
@@ -62,6 +62,7 @@ class StateFile:
             self._failed = True
         else:
             self._failed = False
+        return not self._failed
 
 
 def for_boot(saved: Saved | None, boot_id: str) -> Saved:

@@ -32,6 +32,12 @@ from checks.watch import Moment, Watch
 AGENT_VERSION = "0.1.0"
 """Version that a report carries; that of the package."""
 
+NUMBERS_AHEAD = 10
+"""Reports for which one saving is enough while they all say the same: five minutes of them."""
+
+RECORDS_AHEAD = 1000
+"""Kernel records without a finding that an agent reads once more when it was killed."""
+
 LOST_SECONDS = 3600.0
 """How long a report tells of lost records after the last loss (table 1.4)."""
 
@@ -163,11 +169,12 @@ class NodeState:
             self.revision += ended or forgotten
 
     def report(self, node: str, inventory: Inventory, now: float) -> NodeReport:
-        """Return the next report; its number is saved before anybody can see it."""
+        """Return the next report; its number, and what is new in it, is saved before anybody can see it."""
         with self._lock:
             inventory = self._named(inventory)
             self.sequence += 1
-            self._file.save(self._saved())
+            if self.sequence > self._reserved or self._essence() != self._kept:
+                self._save()
             return NodeReport(
                 node=node,
                 boot_id=self.boot_id,
@@ -192,9 +199,11 @@ class NodeState:
     def save(self) -> None:
         """Write the state; a failure is logged once and costs only what a restart would lose."""
         with self._lock:
-            self._file.save(self._saved())
+            self._save()
 
     def _begin(self, saved: Saved) -> None:
+        self._reserved = 0
+        self._kept: object = None
         self.boot_id = saved.boot_id
         self.cursor = saved.cursor
         self.sequence = saved.sequence
@@ -241,6 +250,15 @@ class NodeState:
                 self._blind_spots[code] = make(reason, known.first_seen if known else at, at)
             self.revision += 1
             return True
+
+    def _save(self) -> None:
+        reserved, essence = self.sequence + NUMBERS_AHEAD, self._essence()
+        if self._file.save(msgspec.structs.replace(self._saved(), sequence=reserved)):
+            self._reserved, self._kept = reserved, essence
+
+    def _essence(self) -> object:
+        """Return what must not be lost: when it changes, the state is saved before the next report."""
+        return self.revision, self.pool, self._kernel.boards, (self.cursor or 0) // RECORDS_AHEAD
 
     def _saved(self) -> Saved:
         return Saved(

@@ -47,8 +47,8 @@ BOARD_SECONDS = 600.0
 BACKOFF_SECONDS = 60.0
 """Pause after the first bad round; it doubles up to ten minutes (ours)."""
 
-SLACK_SECONDS = 5.0
-"""Rounds are a minute apart, give or take this."""
+SLACK_SECONDS = 10.0
+"""Rounds are a minute apart, or up to so much less: they begin at a tick."""
 
 _DRIVER_GONE = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH})
 """Return codes that say of one GPU what is true of the whole library: it has to be opened anew."""

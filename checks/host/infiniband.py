@@ -21,10 +21,13 @@ IFF_UP = 1
 
 
 class Port(msgspec.Struct, frozen=True):
-    """One port: `name` is `mlx5_0/1`; `state` and `physical` are None where they cannot be read."""
+    """One port: `name` is `mlx5_0/1`; `state` and `physical` are None where they cannot be read.
+
+    `place` is its directory; a string, as joining Paths would cost more than reading the files.
+    """
 
     name: str
-    place: Path
+    place: str
     state: str | None
     physical: str | None
 
@@ -38,9 +41,10 @@ def ports(root: Path) -> dict[str, Port]:
     """Return every port of every device by name."""
     found = {}
     for device in names(root / CLASS) or ():
-        for port in names(root / CLASS / device / "ports") or ():
-            name, place = f"{device}/{port}", root / CLASS / device / "ports" / port
-            found[name] = Port(name, place, _word(place / "state"), _word(place / "phys_state"))
+        ports_of = f"{root}/{CLASS}/{device}/ports"
+        for port in names(ports_of) or ():
+            name, place = f"{device}/{port}", f"{ports_of}/{port}"
+            found[name] = Port(name, place, _word(f"{place}/state"), _word(f"{place}/phys_state"))
     return found
 
 
@@ -60,26 +64,28 @@ def is_switched_off(root: Path, port: Port) -> bool:
     """Whether an administrator took the port down, which is no fault (rule T24)."""
     if port.physical == "Disabled":
         return True
-    netdev = text(port.place / "gid_attrs/ndevs/0") if text(port.place / "link_layer") == "Ethernet" else None
+    netdev = (
+        text(f"{port.place}/gid_attrs/ndevs/0") if text(f"{port.place}/link_layer") == "Ethernet" else None
+    )
     flags = text(root / "sys/class/net" / netdev / "flags") if netdev else None
     return flags is not None and not int(flags, 16) & IFF_UP
 
 
 def counter(port: Port, name: str) -> int | None:
     """Return one counter of the port, None when the firmware does not tell."""
-    return number(port.place / "counters" / name)
+    return number(f"{port.place}/counters/{name}")
 
 
 def rate_gbps(port: Port) -> float | None:
     """Return the port's rate in Gb/s."""
-    found = (text(port.place / "rate") or "").split(" ")[0]
+    found = (text(f"{port.place}/rate") or "").split(" ")[0]
     try:
         return float(found)
     except ValueError:
         return None
 
 
-def _word(file: Path) -> str | None:
+def _word(file: str) -> str | None:
     """Return the word in a state such as `4: ACTIVE`."""
     found = text(file)
     return found.partition(":")[2].strip() if found else None

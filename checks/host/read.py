@@ -7,7 +7,7 @@ FILE_LIMIT = 4 << 20
 """Bytes read of one file; the largest that is read here, a mountinfo of some thousand mounts, is a tenth."""
 
 
-def text(file: Path) -> str | None:
+def text(file: Path | str) -> str | None:
     """Return the content of a file without surrounding blanks, None when it cannot be read."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -26,7 +26,7 @@ def text(file: Path) -> str | None:
     return b"".join(parts).decode("utf-8", "surrogateescape").strip()
 
 
-def number(file: Path) -> int | None:
+def number(file: Path | str) -> int | None:
     """Return the whole number that a file holds, None when there is none."""
     found = text(file)
     try:
@@ -35,10 +35,10 @@ def number(file: Path) -> int | None:
         return None
 
 
-def names(directory: Path) -> list[str] | None:
+def names(directory: Path | str) -> list[str] | None:
     """Return what is in a directory, sorted, None when it cannot be read."""
     try:
-        return sorted(each.name for each in directory.iterdir())
+        return sorted(os.listdir(directory))  # noqa: PTH208 - names are what is wanted
     except OSError:
         return None
 

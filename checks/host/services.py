@@ -151,5 +151,5 @@ CHECK = Check(
     name="services",
     about="kubelet, container runtime and slurmd run and stay up",
     look=Services().look,
-    every_seconds=20.0,
+    every_seconds=30.0,
 )

@@ -49,7 +49,7 @@ class Standing:
     @property
     def kept(self) -> Kept:
         """Everything that a restart must not lose."""
-        return Kept(self.faults, self._boards.known, self._all_clear.waiting, self._repeats.remembered)
+        return Kept(self.faults, self.boards, self._all_clear.waiting, self._repeats.remembered)
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -60,6 +60,11 @@ class Standing:
     def events(self) -> Iterator[Event]:
         """What is open, as events."""
         return (fault.event for fault in self._fold)
+
+    @property
+    def boards(self) -> tuple[Board, ...]:
+        """What is known of the GPUs."""
+        return self._boards.known
 
     def board(self, gpu: str) -> Board:
         """Return what is known of the GPU at an address."""

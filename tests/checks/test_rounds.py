@@ -1,5 +1,6 @@
 """The rounds of the checks: each in its own time, none kept waiting by one that hangs."""
 
+import random
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from checks.check import WELL, Blind, Check, Look, Past, Scene, Seen
+from checks.metronome import TICK_SECONDS, Metronome
 from checks.policy import Policy
 from checks.rounds import LOOK_SECONDS, Rounds, look_once
 from checks.watch import Moment
@@ -62,6 +64,11 @@ class Clock:
     def __call__(self) -> Moment:
         return Moment(1_796_000_000.0 + self.uptime, self.uptime)
 
+    def passes(self, seconds: float) -> Look:
+        """Stand for a look that takes so long."""
+        self.uptime += seconds
+        return WELL
+
 
 class Gauge:
     """What the door of these tests gives."""
@@ -100,10 +107,17 @@ def check(name: str, look: Look | Exception | threading.Event = WELL, **more: An
 class Site:
     """Rounds over some checks, ended with the test."""
 
-    def __init__(self, *checks: Check, doors: tuple[Door, ...] = (), disabled: tuple[str, ...] = ()) -> None:
-        self.keeper, self.clock = Keeper(), Clock()
+    def __init__(
+        self,
+        *checks: Check,
+        doors: tuple[Door, ...] = (),
+        disabled: tuple[str, ...] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self.keeper, self.clock = Keeper(), clock or Clock()
         self.policy = Policy(disabled=disabled)
-        self.rounds = Rounds(Path("/"), (checks, doors), self.keeper, lambda: self.policy, self.clock)
+        metronome = Metronome(self.clock, random.Random(1), TICK_SECONDS)
+        self.rounds = Rounds(Path("/"), (checks, doors), self.keeper, lambda: self.policy, metronome)
         self.doors = doors
 
     def __enter__(self) -> "Site":
@@ -125,6 +139,18 @@ def test_every_check_looks_once_at_the_start_and_then_in_its_own_time() -> None:
         assert [name for name, _ in site.keeper.looks].count("seldom") == 1
 
 
+def test_ticks_that_come_early_and_slow_looks_make_no_check_late() -> None:
+    clock = Clock()
+    slow = Check(name="slow", about="", look=lambda _: clock.passes(20.0))
+    with Site(slow, check("late"), clock=clock) as site:
+        site.keeper.wait_for("late")
+        for times in (2, 3, 4):
+            # The slow look has taken 20 s of each minute; the tick comes 6 s early.
+            clock.uptime += 54 - 20
+            site.rounds.supervise()
+            site.keeper.wait_for("late", times)
+
+
 def test_a_check_that_raises_is_blind_and_says_where() -> None:
     with Site(check("bad", ValueError("7 is no number")), check("good")) as site:
         look = site.keeper.wait_for("bad")
@@ -138,7 +164,7 @@ def test_a_look_that_hangs_is_left_behind_and_the_others_go_on() -> None:
     with Site(check("stuck", hangs), check("good", every_seconds=60.0)) as site:
         site.clock.uptime += LOOK_SECONDS + 1
         site.rounds.supervise()
-        assert site.keeper.wait_for("stuck") == Blind("check timed out after 30 s")
+        assert site.keeper.wait_for("stuck") == Blind("check timed out after 26 s")
         site.keeper.wait_for("good")
         site.clock.uptime += 60
         site.rounds.supervise()

@@ -9,8 +9,8 @@ from checks.gpu.sample import Board as BoardFacts
 from checks.gpu.sample import Gpus, Sample
 from checks.kernel.classify import Reader
 from checks.kernel.line import Line
-from checks.report import Gpu, Inventory, decode, encode
-from checks.state import NodeState
+from checks.report import Accepted, Gpu, Inventory, decode, encode
+from checks.state import NUMBERS_AHEAD, NodeState
 from checks.watch import Moment
 
 ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
@@ -133,6 +133,36 @@ def test_a_gpu_that_was_swapped_before_the_reboot_begins_anew(tmp_path: Path) ->
         node.log(xid(31), at)
         assert node.verdicts() == ["31 app/none"]
         node.state.save()
+
+
+def test_reports_that_say_the_same_are_saved_once_and_no_number_is_given_twice(tmp_path: Path) -> None:
+    node, file = Node(tmp_path), tmp_path / "agent-state.json"
+    written: set[int] = set()
+    numbers: list[int] = []
+    for life in range(3):
+        for _ in range(NUMBERS_AHEAD + 1):
+            numbers.append(node.state.report("gpu-01", SEEN, START).sequence)
+            written.add(file.stat().st_mtime_ns)
+        # Killed: nothing is saved at the end.
+        node.boot("first")
+        assert len(written) <= life + 1
+    assert numbers == sorted(set(numbers))
+
+
+def test_what_is_new_is_saved_before_it_is_reported(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.state.report("gpu-01", SEEN, START)
+    node.log(xid(79), 100.0)
+    node.state.hear(Accepted(accepted=1, pool="h100"))
+    assert node.state.report("gpu-01", SEEN, START).findings
+    node.boot("first")
+    assert node.verdicts() == ["79 critical/failover"]
+    assert node.state.pool == "h100"
+    node.state.report("gpu-01", SEEN, START)
+    node.state.take([], 5000)
+    node.state.report("gpu-01", SEEN, START)
+    node.boot("first")
+    assert node.state.cursor == 5000
 
 
 def test_a_file_of_another_version_is_no_reason_to_fail(tmp_path: Path) -> None:

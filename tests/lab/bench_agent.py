@@ -20,7 +20,14 @@ from typing import NamedTuple
 
 from tests.lab import published_costs
 from tests.lab.bench_node import BenchNode, Kernel, PlainFile
-from tests.lab.bench_process import Usage, file_read_seconds, kmsg_read_seconds, together_mb, waking_factor
+from tests.lab.bench_process import (
+    Usage,
+    file_read_seconds,
+    kmsg_read_seconds,
+    neighbour,
+    together_mb,
+    waking_factor,
+)
 from tests.lab.kmsg.device import Device
 
 SETTLE_SECONDS = 8.0
@@ -88,22 +95,30 @@ def _idle(minutes: float) -> Iterator[Figure]:
         node.start()
         time.sleep(SETTLE_SECONDS)
         usage, children = Usage(node.pid), Usage(node.pid).children()
-        began, alone = time.monotonic(), usage.cpu_seconds(children=False)
-        time.sleep(minutes * 60)
-        passed = time.monotonic() - began
-        share = (usage.cpu_seconds(children=False) - alone) / passed * 100
-        yield Figure("idle CPU, parent", share, "% of a core", 0.1, f"{minutes:g} min, a report every 30 s")
-        note = "what known work costs more after 10 s asleep: idle figures hold so much of the host"
-        yield Figure("machine, waking up", waking_factor(), "times", None, note)
-        share = sum(child.cpu_seconds() for child in children) / passed * 100
-        note = "over the stand-in library, which reads a file at each call; make bench-gpu has the real one"
-        yield Figure("idle CPU, NVML child", share, "% of a core", None, note)
+        with neighbour():
+            yield from _rest(minutes, "beside a job", usage, children)
+        yield from _rest(minutes, "on a machine at rest", usage, children)
         yield Figure("RSS, parent", usage.rss_mb(), "MB", 25, f"{usage.anonymous_mb():.1f} MB of it private")
         for child in children:
             yield Figure("RSS, NVML child", child.rss_mb(), "MB", 35)
         whole = together_mb([usage, *children])
         yield Figure("memory, all processes", whole, "MB", 45, "shared pages once, as a cgroup is charged")
         yield Figure("report", node.bot.bytes_each(), "bytes", None, f"mean of {node.bot.reports}")
+
+
+def _rest(minutes: float, where: str, agent: Usage, children: list[Usage]) -> Iterator[Figure]:
+    """What the agent costs while nothing happens; a node that has a job keeps its memory awake."""
+    began, alone = time.monotonic(), agent.cpu_seconds(children=False)
+    before = sum(child.cpu_seconds() for child in children)
+    time.sleep(minutes * 60)
+    passed = time.monotonic() - began
+    share = (agent.cpu_seconds(children=False) - alone) / passed * 100
+    yield Figure(f"idle CPU {where}", share, "% of a core", 0.1, f"{minutes:g} min, a report every 30 s")
+    share = (sum(child.cpu_seconds() for child in children) - before) / passed * 100
+    note = "over the stand-in library, which reads a file at each call; make bench-gpu has the real one"
+    yield Figure(f"  its NVML child {where}", share, "% of a core", None, note)
+    note = "what known work costs more after 10 s asleep: the figures above hold so much of the host"
+    yield Figure(f"  waking up {where}", waking_factor(), "times", None, note)
 
 
 def _flood(name: str, kernel: type[Kernel], texts: list[str], reading: float | None) -> Iterator[Figure]:

@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from checks.state import RECORDS_AHEAD
 from tests.lab.kmsg.device import records
 from tests.lab.kube import certificates
 from tests.lab.noderoot import NodeRoot, gpu_address
@@ -158,11 +159,12 @@ class BenchNode:
     def wait_read(self, sequence: int) -> None:
         """Return once the agent has read record `sequence` and reported since."""
         deadline = time.monotonic() + READ_SECONDS
-        while self._cursor() < sequence:
+        while self._cursor() < sequence - RECORDS_AHEAD:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the agent has read only up to record {self._cursor()} of {sequence}")
             time.sleep(0.2)
         reports = self.bot.reports
+        # Of the last records, which are not saved for themselves, the second report tells.
         while self.bot.reports < reports + 2:
             time.sleep(0.1)
 

@@ -3,8 +3,12 @@
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from checks.kernel.records import Device, File
@@ -63,10 +67,24 @@ def together_mb(processes: list[Usage]) -> float:
     return (private + sum(files.values())) / 1024
 
 
+@contextmanager
+def neighbour() -> Iterator[None]:
+    """Run a process that copies memory on one core, as the programs of a job that feeds GPUs do."""
+    process = subprocess.Popen([sys.executable, "-c", _COPY], stdin=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+_COPY = "here, there = bytearray(1 << 26), bytearray(1 << 26)\nwhile True: there[:] = here"
+
+
 def waking_factor(asleep_seconds: float = 10.0) -> float:
     """Return how much more CPU time a piece of work takes after a sleep than right after itself.
 
-    Near 1 on a machine of one's own; a virtual machine whose host has work for others may have 10 and more.
+    A few on a machine of one's own; 100 in a virtual machine whose host takes back what rests for a second.
     """
     warm = min(_work() for _ in range(50))
     time.sleep(asleep_seconds)

@@ -1,0 +1,43 @@
+"""The metronome: threads that ask wake together, agents do not."""
+
+import random
+import time
+
+import pytest
+
+from checks import catalogue
+from checks.metronome import DUE_PART, JITTER, TICK_SECONDS, Metronome
+from checks.watch import Moment
+
+
+def metronome(seconds: float, seed: int = 1) -> Metronome:
+    return Metronome(lambda: Moment(0.0, 0.0), random.Random(seed), seconds)
+
+
+def test_whoever_asks_is_told_the_same_tick() -> None:
+    asked = metronome(30.0)
+    first, second = asked.wait_seconds(), asked.wait_seconds()
+    assert 0 <= first - second < 1.0
+    assert 30.0 * (1 - JITTER) - 1.0 < second <= 30.0
+
+
+def test_after_a_tick_there_is_another() -> None:
+    asked = metronome(0.02)
+    asked.wait_seconds()
+    time.sleep(0.03)
+    assert 0.02 * (1 - JITTER) <= asked.wait_seconds() <= 0.02
+
+
+def test_agents_do_not_tick_in_step() -> None:
+    assert len({round(metronome(30.0, seed).wait_seconds(), 3) for seed in range(20)}) > 15
+
+
+@pytest.mark.parametrize(
+    "every", sorted({each.every_seconds for each in (*catalogue.CHECKS, *catalogue.doors())})
+)
+def test_every_check_looks_at_the_tick_that_is_nearest_to_its_time(every: float) -> None:
+    ticks = every / TICK_SECONDS
+    assert ticks == int(ticks)
+    soonest, latest = TICK_SECONDS * (1 - JITTER), TICK_SECONDS
+    if every <= 150:
+        assert (ticks - 1) * latest < every * DUE_PART < ticks * soonest
