@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-ROUND_LIMIT_SECONDS = 60.0
+ROUND_LIMIT_SECONDS = 90.0
 """Time without a round of the reading thread after which the agent is hung: three of its waits."""
 
 REPORT_LIMIT_SECONDS = 120.0

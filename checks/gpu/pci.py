@@ -120,7 +120,7 @@ def text(file: Path | str) -> str | None:
 
 def _read(file: Path | str, limit: int) -> bytes | None:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:

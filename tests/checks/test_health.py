@@ -41,7 +41,7 @@ def changed(**changes: Any) -> Health:
     [
         ({}, 200, "ok", []),
         ({"child": None, "sequence": None, "report_age": None, "age": 5.0}, 200, "ok", []),
-        ({"round_age": ROUND_LIMIT_SECONDS + 1}, 503, "hung", ["not been looked at for 61 s"]),
+        ({"round_age": ROUND_LIMIT_SECONDS + 1}, 503, "hung", ["not been looked at for 91 s"]),
         (
             {"report_age": REPORT_LIMIT_SECONDS + 1},
             200,

@@ -6,6 +6,7 @@ import shutil
 import ssl
 import threading
 import time
+import urllib.request
 import uuid
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -16,11 +17,15 @@ from tests.lab.kube import certificates
 from tests.lab.noderoot import NodeRoot, gpu_address
 from tests.lab.nvml import library
 from tests.lab.nvml.library import Machine
+from tests.lab.ports import free_ports
 from tests.lab.program import Program
 
 GPUS = 8
 
 START_SECONDS = 60.0
+
+PROBE_SECONDS = 60.0
+"""How often the kubelet asks whether the agent lives (manifests/base/agent/daemonset.yaml)."""
 
 READ_SECONDS = 300.0
 """Longest time that a flood may take to be read on a busy machine."""
@@ -127,6 +132,7 @@ class BenchNode:
             "state_dir": folder / "state",
             "root": folder / "root",
             "report_interval_seconds": report_interval_seconds,
+            "health_listen": f"127.0.0.1:{free_ports()[0]}",
         }
         environment = {f"CLUSTERWRIGHT_AGENT__{key.upper()}": str(value) for key, value in settings.items()}
         driver = Machine(folder / "nvml").add(*map(gpu_address, range(GPUS))).write()
@@ -135,11 +141,14 @@ class BenchNode:
             "NVML_STATE": str(driver.file),
         }
         self._agent = Program("checks", environment, folder / "agent.log")
+        self._health = f"http://{settings['health_listen']}/healthz"
+        self._over = threading.Event()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         self._agent.stop()
         self.bot.stop()
         self.kernel.close()
@@ -155,6 +164,7 @@ class BenchNode:
         deadline = time.monotonic() + START_SECONDS
         while not self.bot.reports and time.monotonic() < deadline:
             time.sleep(0.1)
+        threading.Thread(target=self._probe, daemon=True).start()
 
     def wait_read(self, sequence: int) -> None:
         """Return once the agent has read record `sequence` and reported since."""
@@ -167,6 +177,10 @@ class BenchNode:
         # Of the last records, which are not saved for themselves, the second report tells.
         while self.bot.reports < reports + 2:
             time.sleep(0.1)
+
+    def _probe(self) -> None:
+        while not self._over.wait(PROBE_SECONDS):
+            urllib.request.urlopen(self._health, timeout=5.0).close()
 
     def _cursor(self) -> int:
         try:
