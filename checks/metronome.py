@@ -19,7 +19,7 @@ JITTER = 0.1
 """Part of every wait that is random."""
 
 DUE_PART = 0.85
-"""What has waited for this part of its time is done at a tick: ticks may come earlier than they are named."""
+"""A check that has waited for this part of its time looks: ticks may come earlier than they are named."""
 
 
 class Metronome:

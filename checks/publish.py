@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from checks.metronome import DUE_PART, Metronome
+from checks.metronome import TICK_SECONDS, Metronome
 from checks.posted import PostedReport, Refused, shrink
 from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
 from checks.wire import Wire, WireError
@@ -145,9 +145,9 @@ class Publisher:
             pause = FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 16)
             self._stopping.wait(self._metronome.jittered(min(pause, max(self._interval, CHANGE_SECONDS))))
             return
-        least = self._interval * DUE_PART
-        while self._passed() < least:
-            if self._changed.wait(self._metronome.wait_seconds() + LOOKS_SECONDS):
+        while not self._changed.wait(self._metronome.wait_seconds() + LOOKS_SECONDS):
+            # At the last tick of the interval: the next one would be too late.
+            if self._passed() + TICK_SECONDS > self._interval:
                 break
         self._stopping.wait(max(0.0, CHANGE_SECONDS - self._passed()))
 
