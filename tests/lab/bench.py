@@ -19,6 +19,7 @@ from rich.progress import track
 from rich.table import Table
 
 from tests.lab.cluster import Cluster
+from tests.lab.program import end_as_by_keyboard
 from tests.lab.wiring import APPROVER, CHANNEL, Pace
 
 NODES = 50
@@ -92,6 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--faults", type=int, default=50, help="how many faults (default 50)")
     faults = parser.parse_args().faults
+    end_as_by_keyboard()
     console = Console()
     samples: list[dict[str, float]] = []
     with (

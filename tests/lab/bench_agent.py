@@ -29,6 +29,7 @@ from tests.lab.bench_process import (
     waking_factor,
 )
 from tests.lab.kmsg.device import Device
+from tests.lab.program import end_as_by_keyboard
 
 SETTLE_SECONDS = 8.0
 """Time after the first report until the agent has looked at everything once."""
@@ -56,6 +57,7 @@ class Figure(NamedTuple):
 def main(argv: list[str]) -> int:
     """Measure and print; a target that was missed is marked and no failure: other machines are slower."""
     arguments = _arguments(argv)
+    end_as_by_keyboard()
     figures = []
     for figure in measure(arguments.idle_minutes, arguments.lines):
         print(f"bench: {figure.name}: {figure.value:.3g} {figure.unit}", file=sys.stderr, flush=True)

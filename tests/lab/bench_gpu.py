@@ -25,6 +25,7 @@ from checks.gpu.process import Child, Silence
 from checks.gpu.sample import Library, Open, Read, Refused, describe
 from tests.lab.bench_cost import cost
 from tests.lab.bench_process import Usage, together_mb
+from tests.lab.program import end_as_by_keyboard
 
 BATCH_ROUNDS = 200
 LOAD_SECONDS = 10.0
@@ -34,6 +35,7 @@ LOAD_SECONDS = 10.0
 def main(argv: list[str]) -> int:
     """Measure and print; 0 also where there is no GPU."""
     arguments = _arguments(argv)
+    end_as_by_keyboard()
     found = _gpus(arguments.root)
     if isinstance(found, str):
         print(f"bench-gpu: no GPU to measure on this machine: {found}")

@@ -6,7 +6,6 @@ status says whether the node came back. PORT fixes the Slack page's port.
 
 import os
 import select
-import signal
 import sys
 import tempfile
 import termios
@@ -23,6 +22,7 @@ from rich.table import Table
 
 from tests.lab.cluster import REBOOT_REQUIRED, Cluster
 from tests.lab.pods import run_job
+from tests.lab.program import end_as_by_keyboard
 from tests.lab.wiring import APPROVER, CHANNEL, PEOPLE
 
 NODES = 16
@@ -146,8 +146,7 @@ def main() -> int:
     """Run the demo and return its exit status."""
     console = Console(highlight=False)
     auto = os.environ.get("AUTO", "") not in ("", "0")
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
+    end_as_by_keyboard()
     with tempfile.TemporaryDirectory(prefix="clusterwright-", ignore_cleanup_errors=True) as folder:
         try:
             return _play(Path(folder), console, auto=auto)

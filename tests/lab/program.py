@@ -13,6 +13,12 @@ STOP_SECONDS = 30.0
 """How long a program may take to stop on SIGTERM before the lab counts it as hung."""
 
 
+def end_as_by_keyboard() -> None:
+    """Let SIGTERM and a closed terminal end this process as Ctrl-C does: with what it started."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.default_int_handler)
+
+
 class Program:
     """`python -m PACKAGE` under the lab: started, killed hard, started again with the same settings."""
 
