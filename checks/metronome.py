@@ -33,7 +33,8 @@ class Metronome:
         self._chance = chance
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._next = 0.0
+        # Anywhere in the first interval: the agents of a cluster may all begin at once.
+        self._next = time.monotonic() + seconds * chance.random()
 
     def wait_seconds(self) -> float:
         """Return the time until the next tick."""

@@ -1,5 +1,6 @@
 """The metronome: threads that ask wake together, agents do not."""
 
+import itertools
 import random
 import time
 
@@ -18,7 +19,6 @@ def test_whoever_asks_is_told_the_same_tick() -> None:
     asked = metronome(30.0)
     first, second = asked.wait_seconds(), asked.wait_seconds()
     assert 0 <= first - second < 1.0
-    assert 30.0 * (1 - JITTER) - 1.0 < second <= 30.0
 
 
 def test_after_a_tick_there_is_another() -> None:
@@ -29,7 +29,10 @@ def test_after_a_tick_there_is_another() -> None:
 
 
 def test_agents_do_not_tick_in_step() -> None:
-    assert len({round(metronome(30.0, seed).wait_seconds(), 3) for seed in range(20)}) > 15
+    waits = sorted(metronome(30.0, seed).wait_seconds() for seed in range(100))
+    assert waits[0] < 3.0
+    assert waits[-1] > 27.0
+    assert all(later - earlier < 3.0 for earlier, later in itertools.pairwise(waits))
 
 
 @pytest.mark.parametrize(
