@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.lab import published_costs
-from tests.lab.bench_node import BenchNode, Kernel, PlainFile
+from tests.lab.bench_node import PROBE_SECONDS, BenchNode, Kernel, PlainFile
 from tests.lab.bench_process import (
     Usage,
     file_read_seconds,
@@ -110,17 +110,19 @@ def _idle(minutes: float) -> Iterator[Figure]:
 
 def _rest(minutes: float, where: str, agent: Usage, children: list[Usage]) -> Iterator[Figure]:
     """What the agent costs while nothing happens; a node that has a job keeps its memory awake."""
-    began, alone = time.monotonic(), agent.cpu_seconds(children=False)
-    before = sum(child.cpu_seconds() for child in children)
+    began = time.monotonic()
+    before = [each.cpu_seconds(children=False) for each in (agent, *children)]
     time.sleep(minutes * 60)
     passed = time.monotonic() - began
-    share = (agent.cpu_seconds(children=False) - alone) / passed * 100
-    yield Figure(f"idle CPU {where}", share, "% of a core", 0.1, f"{minutes:g} min, a report every 30 s")
-    share = (sum(child.cpu_seconds() for child in children) - before) / passed * 100
-    note = "over the stand-in library, which reads a file at each call; make bench-gpu has the real one"
-    yield Figure(f"  its NVML child {where}", share, "% of a core", None, note)
-    note = "what known work costs more after 10 s asleep: the figures above hold so much of the host"
-    yield Figure(f"  waking up {where}", waking_factor(), "times", None, note)
+    after = [each.cpu_seconds(children=False) for each in (agent, *children)]
+    shares = [(late - early) / passed * 100 for early, late in zip(before, after, strict=True)]
+    note = f"{minutes:g} min, a report every 30 s, a probe every {PROBE_SECONDS:g} s"
+    yield Figure(f"idle CPU {where}", sum(shares), "% of a core", 0.1, note)
+    yield Figure("  the parent's part", shares[0], "% of a core", None)
+    note = "over the stand-in library; make bench-gpu has the real one"
+    yield Figure("  the NVML child's part", sum(shares[1:]), "% of a core", None, note)
+    note = "what known work costs more after 10 s asleep: so much of the figures above is the host's"
+    yield Figure("  waking up", waking_factor(), "times", None, note)
 
 
 def _flood(name: str, kernel: type[Kernel], texts: list[str], reading: float | None) -> Iterator[Figure]:

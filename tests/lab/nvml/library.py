@@ -52,7 +52,7 @@ def build(directory: Path, hidden: Iterable[str] = ()) -> Path:
     script = directory / "symbols.map"
     local = "".join(f"    {name};\n" for name in (*hidden, "*"))
     script.write_text(f"{{\n  global:\n    nvml*;\n  local:\n{local}}};\n")
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
+    command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
     command += [f"-Wl,--version-script={script}", "-o", str(directory / "libnvidia-ml.so.1"), str(SOURCE)]
     subprocess.run(command, check=True, timeout=60)
     return directory

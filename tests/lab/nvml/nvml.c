@@ -1,7 +1,7 @@
 /* A stand-in for libnvidia-ml.so.1: answers the NVML calls that the agent makes from a text file.
  *
- * The file, named by NVML_STATE, is read anew at every call, so a test changes the machine while it runs. One
- * rule a line, later lines win, `*` stands for every GPU or every call:
+ * The file, named by NVML_STATE, is read anew when another has taken its place, so a test changes the machine
+ * while it runs. One rule a line, later lines win, `*` stands for every GPU or every call:
  *
  *     gpu   ADDRESS UUID SERIAL NAME...     a GPU, in the order of NVML's indexes
  *     text  - CALL VALUE                    what a call that answers a text says
@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, MISMATCH = 25 };
@@ -35,18 +36,37 @@ struct rule { char kind[12], where[40], call[64], rest[128]; };
 
 typedef int visit(const struct rule *rule, void *context);
 
-static void each_rule(visit *see, void *context)
+enum { MAX_RULES = 1024 };
+static struct rule rules[MAX_RULES];
+static int rule_count;
+static struct stat read_of; /* the file that the rules are from */
+
+static void read_rules(void)
 {
     const char *path = getenv("NVML_STATE");
-    FILE *file = path ? fopen(path, "r") : NULL;
+    struct stat now = {0};
     char line[512];
-    while (file && fgets(line, sizeof line, file)) {
-        struct rule rule = {{0}, {0}, {0}, {0}};
-        if (sscanf(line, "%11s %39s %63s %127[^\n]", rule.kind, rule.where, rule.call, rule.rest) >= 2)
-            see(&rule, context);
+    if (path && !stat(path, &now) && now.st_ino == read_of.st_ino && now.st_size == read_of.st_size &&
+        now.st_mtim.tv_sec == read_of.st_mtim.tv_sec && now.st_mtim.tv_nsec == read_of.st_mtim.tv_nsec)
+        return;
+    FILE *file = path ? fopen(path, "r") : NULL;
+    rule_count = 0;
+    read_of = now;
+    while (file && rule_count < MAX_RULES && fgets(line, sizeof line, file)) {
+        struct rule *rule = &rules[rule_count];
+        memset(rule, 0, sizeof *rule);
+        if (sscanf(line, "%11s %39s %63s %127[^\n]", rule->kind, rule->where, rule->call, rule->rest) >= 2)
+            rule_count++;
     }
     if (file)
         fclose(file);
+}
+
+static void each_rule(visit *see, void *context)
+{
+    read_rules();
+    for (int each = 0; each < rule_count; each++)
+        see(&rules[each], context);
 }
 
 struct query { const char *kind, *where, *call; int found; char answer[128]; };
