@@ -39,6 +39,7 @@ bench: python ## How long from a kernel line to Slack and from an approval to a 
 	@$(PYTHON) -m tests.lab.setup test
 	@$(RUN) -m tests.lab.bench $(ARGS)
 	@$(RUN) -m tests.lab.bench_agent --out artifacts/bench-agent.json
+	@$(RUN) -m tests.lab.bench_gpu --stand-in --agent-minutes 0 --out artifacts/bench-nvml.json
 
 bench-gpu: python ## What asking this machine's NVIDIA GPUs costs (ARGS='--load "command"': also while it runs)
 	@$(PYTHON) -m tests.lab.setup check

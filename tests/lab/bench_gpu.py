@@ -1,9 +1,10 @@
 """What asking a real GPU costs: each NVML call, a whole look of the agent's child, the agent on the node.
 
-    python -m tests.lab.bench_gpu [--rounds 200] [--load COMMAND] [--agent-minutes 3] [--out FILE]
+    python -m tests.lab.bench_gpu [--rounds 200] [--load COMMAND] [--agent-minutes 3] [--stand-in] [--out F]
 
 Needs nothing but a node with an NVIDIA driver; says so where there is none. With --load, everything is
-measured again while COMMAND runs. Nothing is changed on the GPU.
+measured again while COMMAND runs. Nothing is changed on the GPU. With --stand-in a machine without one asks
+the library of the tests instead: what is measured then is what asking costs us, without the driver.
 """
 
 import argparse
@@ -24,7 +25,11 @@ from checks.gpu.pci import Bus, text
 from checks.gpu.process import Child, Silence
 from checks.gpu.sample import Library, Open, Read, Refused, describe
 from tests.lab.bench_cost import cost
+from tests.lab.bench_node import GPUS
 from tests.lab.bench_process import Usage, together_mb
+from tests.lab.noderoot import gpu_address
+from tests.lab.nvml import library
+from tests.lab.nvml.library import Machine
 from tests.lab.program import end_as_by_keyboard
 
 BATCH_ROUNDS = 200
@@ -36,23 +41,38 @@ def main(argv: list[str]) -> int:
     """Measure and print; 0 also where there is no GPU."""
     arguments = _arguments(argv)
     end_as_by_keyboard()
-    found = _gpus(arguments.root)
-    if isinstance(found, str):
-        print(f"bench-gpu: no GPU to measure on this machine: {found}")
-        return 0
-    library, gpus = found
-    document: dict[str, Any] = {"driver": library.driver, "nvml": library.nvml, "gpus": gpus}
+    with tempfile.TemporaryDirectory() as directory:
+        found = _gpus(arguments.root)
+        if isinstance(found, str) and arguments.stand_in:
+            print(f"bench-gpu: no GPU here ({found}): the stand-in library, without a driver's cost")
+            os.environ.update(_stand_in(Path(directory)))
+            found = _gpus(arguments.root)
+        if isinstance(found, str):
+            print(f"bench-gpu: no GPU to measure on this machine: {found}")
+            return 0
+        document = _document(*found, arguments)
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(document, indent=2) + "\n")
+    print(_table(document))
+    return 0
+
+
+def _stand_in(directory: Path) -> dict[str, str]:
+    """Return the environment in which NVML is the library of the tests, with eight GPUs."""
+    machine = Machine(directory / "state").add(*map(gpu_address, range(GPUS))).write()
+    return machine.environment(library.build(directory / "lib"))
+
+
+def _document(found: Library, gpus: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+    document: dict[str, Any] = {"driver": found.driver, "nvml": found.nvml, "gpus": gpus}
     document["idle"] = _measure(gpus, arguments.rounds, arguments.root)
     if arguments.load:
         with _load(arguments.load):
             document["under load"] = _measure(gpus, arguments.rounds, arguments.root)
     if arguments.agent_minutes:
         document["agent"] = _agent(arguments.root, arguments.agent_minutes)
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(document, indent=2) + "\n")
-    print(_table(document))
-    return 0
+    return document
 
 
 def _gpus(root: Path) -> tuple[Library, list[str]] | str:
@@ -184,6 +204,7 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--load", help="a command that keeps the GPU busy until it is ended")
     parser.add_argument("--agent-minutes", type=float, default=3.0, help="0: leave the agent out")
     parser.add_argument("--root", type=Path, default=Path("/"))
+    parser.add_argument("--stand-in", action="store_true", help="without a GPU, ask the tests' library")
     parser.add_argument("--out", type=Path, help="write a JSON document here too")
     return parser.parse_args(argv)
 
