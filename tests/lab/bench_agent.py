@@ -22,9 +22,9 @@ from tests.lab import published_costs
 from tests.lab.bench_node import PROBE_SECONDS, BenchNode, Kernel, PlainFile
 from tests.lab.bench_process import (
     Usage,
+    awake,
     file_read_seconds,
     kmsg_read_seconds,
-    neighbour,
     together_mb,
     waking_factor,
 )
@@ -97,9 +97,9 @@ def _idle(minutes: float) -> Iterator[Figure]:
         node.start()
         time.sleep(SETTLE_SECONDS)
         usage, children = Usage(node.pid), Usage(node.pid).children()
-        with neighbour():
-            yield from _rest(minutes, "beside a job", usage, children)
-        yield from _rest(minutes, "on a machine at rest", usage, children)
+        with awake([usage.pid, *(child.pid for child in children)]):
+            yield from _rest(minutes, "memory kept awake", usage, children)
+        yield from _rest(minutes, "machine at rest", usage, children)
         yield Figure("RSS, parent", usage.rss_mb(), "MB", 25, f"{usage.anonymous_mb():.1f} MB of it private")
         for child in children:
             yield Figure("RSS, NVML child", child.rss_mb(), "MB", 35)
@@ -109,7 +109,7 @@ def _idle(minutes: float) -> Iterator[Figure]:
 
 
 def _rest(minutes: float, where: str, agent: Usage, children: list[Usage]) -> Iterator[Figure]:
-    """What the agent costs while nothing happens; a node that has a job keeps its memory awake."""
+    """What the agent costs while nothing happens."""
     began = time.monotonic()
     before = [each.cpu_seconds(children=False) for each in (agent, *children)]
     time.sleep(minutes * 60)
@@ -117,7 +117,7 @@ def _rest(minutes: float, where: str, agent: Usage, children: list[Usage]) -> It
     after = [each.cpu_seconds(children=False) for each in (agent, *children)]
     shares = [(late - early) / passed * 100 for early, late in zip(before, after, strict=True)]
     note = f"{minutes:g} min, a report every 30 s, a probe every {PROBE_SECONDS:g} s"
-    yield Figure(f"idle CPU {where}", sum(shares), "% of a core", 0.1, note)
+    yield Figure(f"idle CPU, {where}", sum(shares), "% of a core", 0.1, note)
     yield Figure("  the parent's part", shares[0], "% of a core", None)
     note = "over the stand-in library; make bench-gpu has the real one"
     yield Figure("  the NVML child's part", sum(shares[1:]), "% of a core", None, note)

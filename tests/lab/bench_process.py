@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,15 +70,48 @@ def together_mb(processes: list[Usage]) -> float:
 
 
 @contextmanager
-def neighbour() -> Iterator[None]:
-    """Run a process that copies memory on one core, as the programs of a job that feeds GPUs do."""
-    process = subprocess.Popen([sys.executable, "-c", _COPY], stdin=subprocess.DEVNULL)
+def awake(pids: Sequence[int]) -> Iterator[None]:
+    """Keep the memory of the machine, and that of the processes, where it is.
+
+    The host of a virtual machine may take back what rests for a second, and the guest pays for having it
+    again as if it had worked: 70 µs a page on one such host. So one core copies memory, as a job does that
+    feeds GPUs, and a byte of every resident page of the processes is read ten times a second.
+    """
+    over = threading.Event()
+    reader = threading.Thread(target=_read_all, args=(pids, over), daemon=True)
+    copier = subprocess.Popen([sys.executable, "-c", _COPY], stdin=subprocess.DEVNULL)
+    reader.start()
     try:
         yield
     finally:
-        process.kill()
-        process.wait()
+        over.set()
+        reader.join()
+        copier.kill()
+        copier.wait()
 
+
+def _read_all(pids: Sequence[int], over: threading.Event) -> None:
+    while not over.wait(AWAKE_SECONDS):
+        for pid in pids:
+            with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+                for address in _resident(pid):
+                    os.pread(memory.fileno(), 1, address)
+
+
+def _resident(pid: int) -> Iterator[int]:
+    """Yield the addresses of the process's pages that are in memory: reading another would bring it in."""
+    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            place, rights = line.split(" ")[:2]
+            first, end = (int(each, 16) // PAGE for each in place.split("-"))
+            if "r" not in rights or line.endswith(("[vvar]", "[vsyscall]")):
+                continue
+            entries = array("Q", os.pread(pagemap.fileno(), (end - first) * 8, first * 8))
+            yield from ((first + page) * PAGE for page, entry in enumerate(entries) if entry >> 63)
+
+
+AWAKE_SECONDS = 0.1
+PAGE = 4096
 
 _COPY = "here, there = bytearray(1 << 26), bytearray(1 << 26)\nwhile True: there[:] = here"
 
@@ -84,7 +119,7 @@ _COPY = "here, there = bytearray(1 << 26), bytearray(1 << 26)\nwhile True: there
 def waking_factor(asleep_seconds: float = 10.0) -> float:
     """Return how much more CPU time a piece of work takes after a sleep than right after itself.
 
-    A few on a machine of one's own; 100 in a virtual machine whose host takes back what rests for a second.
+    A few on a machine of one's own; 100 in a virtual machine whose host takes back what rests.
     """
     warm = min(_work() for _ in range(50))
     time.sleep(asleep_seconds)
