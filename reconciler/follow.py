@@ -52,10 +52,15 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class GitOrders:
-    """Answers for the records in `desired`, as long as it is younger than `valid_for`."""
+    """Answers for the records in `desired`, as long as it is younger than `valid_for`.
+
+    That a record is missing is believed of what was read since `since`, when the Repair was first seen:
+    another reconciler may have made it from a commit that came after our last read.
+    """
 
     desired: Desired
     valid_for: timedelta
+    since: datetime | None = None
 
     def judge(self, path: str, now: datetime) -> Admission | Unknown:
         """Return whether the record at `path` may be carried out now; Unknown when Git is."""
@@ -63,17 +68,23 @@ class GitOrders:
             return Unknown("the configuration could not be read yet")
         if not self._is_fresh(now):
             return Unknown("Git cannot be read")
+        if self.stands(path, now) is None:
+            return Unknown("Git was read before this repair was seen")
         return admit(path, self.desired.files, self.desired.config, now)
 
     def stands(self, path: str, now: datetime) -> bool | None:
         """Whether there is a record at `path`; None when nobody knows now."""
         if path in self.desired.paths:
             return True
-        return False if self._is_fresh(now) else None
+        return False if self._is_fresh(now) and self._is_recent() else None
 
     def owner(self, path: str) -> str:
         """Return the address of the first who approved the record, empty when that cannot be read."""
         return next(iter(approvers_of(path, self.desired.files)), "")
+
+    def _is_recent(self) -> bool:
+        read_at = self.desired.read_at
+        return self.since is None or (read_at is not None and read_at >= self.since)
 
     def _is_fresh(self, now: datetime) -> bool:
         return self.desired.read_at is not None and now - self.desired.read_at <= self.valid_for

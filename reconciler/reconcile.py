@@ -69,6 +69,7 @@ class Reconciler:
         self._pool = ThreadPoolExecutor(tempo.workers, thread_name_prefix="repair")
         self._running: dict[str, Future[None]] = {}
         self._due: dict[str, datetime] = {}
+        self._seen: dict[str, datetime] = {}
         self._applied_at: datetime | None = None
         self._rendered: Config | None = None
         self._stopping = threading.Event()
@@ -144,7 +145,8 @@ class Reconciler:
     def _take_in(self, repairs: list[Repair]) -> None:
         desired, now = self._follower.desired, self._clock()
         existing = {each.name for each in repairs}
-        created, refused = self._intake.admit(desired, self._orders(), existing, now)
+        orders = GitOrders(desired, self._tempo.git_valid)
+        created, refused = self._intake.admit(desired, orders, existing, now)
         if created:
             self._wake.set()
         for each in refused:
@@ -157,7 +159,8 @@ class Reconciler:
 
     def _start(self, repairs: list[Repair]) -> None:
         config = self._follower.desired.config
-        names = {each.name for each in repairs}
+        names, now = {each.name for each in repairs}, self._clock()
+        self._seen = {name: self._seen.get(name, now) for name in names}
         self._due = {key: at for key, at in self._due.items() if key in names or key.startswith("outcome ")}
         self._running = {key: future for key, future in self._running.items() if not future.done()}
         if config is None:
@@ -170,23 +173,26 @@ class Reconciler:
             if repair.status.phase is Phase.PENDING:
                 waits = _no_room(repair, config, nodes, in_repair)
                 in_repair |= set() if waits else {repair.node}
-            self._submit(repair.name, partial(self._burst, repair.name, waits))
+            self._submit(repair.name, partial(self._burst, repair.name, waits, self._seen[repair.name]))
 
-    def _burst(self, name: str, waits: str) -> float:
-        """Take one repair as far as it goes without waiting; return the seconds until it wants to go on."""
+    def _burst(self, name: str, waits: str, seen: datetime) -> float:
+        """Take one repair as far as it goes without waiting; return the seconds until it wants to go on.
+
+        `seen` is when it was first seen.
+        """
         for _ in range(BURST):
             raw, config = self._doors.observer.repair(name), self._follower.desired.config
             repair = None if raw is None else read_repair(raw)
             if config is None or not isinstance(repair, Repair):
                 break
-            scene = self._scene(config)
+            scene = self._scene(config, seen)
             result = hold_back(repair, scene, waits) if waits else advance(repair, scene)
             self._report(repair, result)
             if result.after is None or result.after > 0 or self._stopping.is_set():
                 return result.after or 0.0
         return 0.0
 
-    def _scene(self, config: Config) -> Scene:
+    def _scene(self, config: Config, since: datetime) -> Scene:
         doors = self._doors
         return Scene(
             observer=doors.observer,
@@ -194,16 +200,13 @@ class Reconciler:
             reports=doors.reports,
             machines=doors.machines(),
             recorder=doors.recorder,
-            orders=self._orders(),
+            orders=GitOrders(self._follower.desired, self._tempo.git_valid, since),
             config=config,
             namespace=doors.namespace,
             stale_after=self._tempo.stale_after,
             now=self._clock(),
             clock=self._clock,
         )
-
-    def _orders(self) -> GitOrders:
-        return GitOrders(self._follower.desired, self._tempo.git_valid)
 
     def _submit(self, key: str, work: Callable[[], float]) -> None:
         running = self._running.get(key)

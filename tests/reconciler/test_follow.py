@@ -5,7 +5,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reconciler.follow import Desired, Follower, GitOrders
-from reconciler.repair.admission import Admitted, Refused
+from reconciler.repair.admission import Admitted, Refused, Unreadable
 from reconciler.repair.scene import Unknown
 from tests.reconciler.site import START, Site
 from tests.reconciler.town import Town
@@ -41,6 +41,24 @@ def test_before_the_first_read_nothing_is_known(site: Site) -> None:
     assert isinstance(orders.judge(site.path, START), Unknown)
     assert orders.stands(site.path, START) is None
     assert orders.owner(site.path) == ""
+
+
+def test_what_was_read_before_a_repair_was_seen_does_not_say_that_its_record_is_missing(
+    town: Town, site: Site, follower: Follower
+) -> None:
+    follower.read(START)
+    seen = START + timedelta(seconds=1)
+    before = GitOrders(follower.desired, VALID, seen)
+    assert before.judge(site.path, seen) == Unknown("Git was read before this repair was seen")
+    assert before.stands(site.path, seen) is None
+    follower.read(seen)
+    after = GitOrders(follower.desired, VALID, seen)
+    assert isinstance(after.judge(site.path, seen), Unreadable)
+    assert after.stands(site.path, seen) is False
+    town.order(site)
+    follower.read(seen)
+    known = GitOrders(follower.desired, VALID, seen + timedelta(seconds=1))
+    assert isinstance(known.judge(site.path, seen), Admitted)
 
 
 def test_a_branch_of_incidents_that_nobody_made_yet_is_no_trouble(town: Town, follower: Follower) -> None:
