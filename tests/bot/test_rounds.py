@@ -10,6 +10,14 @@ from bot.lifecycle.metrics import Metrics
 from bot.lifecycle.rounds import Bell, Step, run
 
 LONG = timedelta(hours=1)
+PATIENCE = 20.0
+
+
+async def _until(what: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < until, "it did not happen"
+        await asyncio.sleep(0.01)
 
 
 def _run(seconds: float, *steps: Step, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Metrics:
@@ -35,8 +43,8 @@ def test_a_step_looks_again_after_the_time_it_asked_for() -> None:
         looks.append(time.monotonic())
         return timedelta(seconds=0.1)
 
-    _run(0.9, Step("step", (), look))
-    assert 2 <= len(looks) <= 11
+    _run(0.0, Step("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 4))
+    assert all(later - earlier > 0.05 for earlier, later in pairwise(looks))
 
 
 def test_a_ring_wakes_a_step_at_once() -> None:
@@ -48,9 +56,12 @@ def test_a_ring_wakes_a_step_at_once() -> None:
         return LONG
 
     async def ring() -> None:
+        # A ring before the first look asks for no second one.
+        await _until(lambda: looks)
         bell.ring()
+        await _until(lambda: len(looks) == 2)
 
-    _run(1.0, Step("step", (bell,), look), meanwhile=ring)
+    _run(0.3, Step("step", (bell,), look), meanwhile=ring)
     assert len(looks) == 2
 
 
@@ -67,10 +78,12 @@ def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
         return LONG
 
     async def ring() -> None:
+        await _until(lambda: state["looking"])
         for _ in range(3):
             bell.ring()
+        await _until(lambda: state["looks"] == 2)
 
-    metrics = _run(1.2, Step("step", (bell,), look), meanwhile=ring)
+    metrics = _run(0.6, Step("step", (bell,), look), meanwhile=ring)
     assert (state["looks"], state["most"]) == (2, 1)
     assert metrics.registry.get_sample_value(
         "clusterwright_bot_rounds_total", {"round": "step", "kind": "overrun"}
@@ -99,8 +112,8 @@ def test_a_step_that_fails_goes_on() -> None:
         looks.append(time.monotonic())
         raise RuntimeError("nobody foresaw this")
 
-    _run(3.0, Step("step", (), look))
-    assert len(looks) >= 2
+    _run(0.0, Step("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 2))
+    assert looks[1] - looks[0] > 0.5
 
 
 def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None:
@@ -113,9 +126,11 @@ def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None
     free_again: list[float] = []
 
     async def block() -> None:
+        await _until(lambda: looks)
         time.sleep(1.5)
         free_again.append(time.monotonic())
+        await _until(lambda: looks[-1] > free_again[0])
 
-    _run(0.5, Step("step", (), look), meanwhile=block)
+    _run(0.0, Step("step", (), look), meanwhile=block)
     assert any(later - earlier >= 1.2 for earlier, later in pairwise(looks))
     assert looks[-1] > free_again[0]
