@@ -12,8 +12,8 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from bot.settings import BotTable, Settings
-from bot.wiring import Bot, build, log_as_json
+from bot.build import Bot, build, log_as_json
+from bot.settings import BotSettings, BotTable
 from reconciler.settings import SettingsError, load
 
 log = structlog.get_logger("bot")
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, help="settings file (TOML); else CLUSTERWRIGHT_CONFIG")
     arguments = parser.parse_args(argv)
     try:
-        settings = load(Settings, arguments.config)
+        settings = load(BotSettings, arguments.config)
         bot = build(settings)
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this

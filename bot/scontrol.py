@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from bot.lifecycle.slurm import SlurmUnavailableError
+from bot.loops.slurm import SlurmUnavailableError
 from checks.slurm.node import COMMAND
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from reconciler.settings import ProgramSettings, Seconds, Table
+from reconciler.settings import ProgramSettings, Seconds, SettingsTable
 
 
-class SlackSettings(Table):
+class SlackSettings(SettingsTable):
     """Where people are. Tokens are files that are read again whenever they are used.
 
     `channel` is an id (`C…`), never a name. Socket Mode needs `app_token_file`, HTTP mode
@@ -33,7 +33,7 @@ class SlackSettings(Table):
         return self
 
 
-class SlurmSettings(Table):
+class SlurmSettings(SettingsTable):
     """How to ask Slurm's controller about the nodes; without this table it is not asked.
 
     `scontrol` is Slurm's client, of a version that the controller takes, `conf_file` its slurm.conf when that
@@ -46,7 +46,7 @@ class SlurmSettings(Table):
     timeout_seconds: Seconds = 10.0
 
 
-class BotTable(Table):
+class BotTable(SettingsTable):
     """The bot's own table.
 
     `report_interval_seconds` is the agents' interval: three missed reports are silence. Findings that stay
@@ -97,7 +97,7 @@ class BotTable(Table):
         return host.strip("[]"), int(port)
 
 
-class Settings(ProgramSettings):
+class BotSettings(ProgramSettings):
     """Everything the bot is told at start."""
 
     bot: BotTable

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import structlog
 
-from reconciler.act import Actor
-from reconciler.apply.apply import PACKAGED, definitions
-from reconciler.connection import Connection
-from reconciler.doors import Doors
-from reconciler.follow import Follower
-from reconciler.forge import GitHubRecorder, Host
-from reconciler.observe import Observer
-from reconciler.reconcile import Reconciler, Tempo
-from reconciler.recorder import Person, Recorder
+from reconciler.apply.definitions import PACKAGED, definitions
+from reconciler.kube.connection import Connection
+from reconciler.kube.read import KubernetesReader
+from reconciler.kube.write import KubernetesWriter
+from reconciler.repair.clients import RepairClients
+from reconciler.repair.controller import ControllerIntervals, RepairController
 from reconciler.repair.providers.redfish import Redfish
-from reconciler.reports import Reports
-from reconciler.repository import GitRecorder, Repository
-from reconciler.settings import GitSettings, RedfishSettings, Settings, SettingsError, load
+from reconciler.repair.reports import NodeReports
+from reconciler.settings import GitSettings, ReconcilerSettings, RedfishSettings, SettingsError, load
+from reconciler.source.git_source import GitSource
+from reconciler.source.github import GitHubHost, GitHubRecorder
+from reconciler.source.recording import Person, Recorder
+from reconciler.source.repository import GitRecorder, Repository
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     _log_as_json()
     try:
-        reconciler = build(load(Settings, arguments.config))
+        reconciler = build(load(ReconcilerSettings, arguments.config))
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
         return 2
@@ -49,22 +49,22 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def build(settings: Settings) -> Reconciler:
+def build(settings: ReconcilerSettings) -> RepairController:
     """Return a reconciler that is wired to the outside; raises SettingsError. Sends nothing yet."""
     own, kubernetes = settings.reconciler, settings.kubernetes
     crds = definitions(own.manifests_dir or PACKAGED)
     connection = Connection(kubernetes.kubeconfig, kubernetes.timeout_seconds)
     repository = _repository(settings.git)
-    doors = Doors(
-        observer=Observer(connection),
-        actor=Actor(connection, kubernetes.namespace),
-        reports=Reports(own.bot_url, own.bot_token_file, own.bot_ca_file, own.bot_timeout_seconds),
+    clients = RepairClients(
+        reader=KubernetesReader(connection),
+        writer=KubernetesWriter(connection, kubernetes.namespace),
+        reports=NodeReports(own.bot_url, own.bot_token_file, own.bot_ca_file, own.bot_timeout_seconds),
         recorder=_recorder(settings.git, repository),
         machines=lambda: _redfish(own.redfish),
         namespace=kubernetes.namespace,
     )
     poll = timedelta(seconds=settings.git.poll_seconds)
-    tempo = Tempo(
+    intervals = ControllerIntervals(
         each_pass=timedelta(seconds=own.pass_seconds),
         git_poll=poll,
         git_valid=timedelta(seconds=settings.git.timeout_seconds) + 3 * poll,
@@ -72,8 +72,8 @@ def build(settings: Settings) -> Reconciler:
         stale_after=3 * timedelta(seconds=own.report_interval_seconds),
         workers=own.workers,
     )
-    follower = Follower(repository, settings.git, settings.cluster)
-    return Reconciler(doors, follower, tempo, crds, lambda: datetime.now(UTC))
+    git_source = GitSource(repository, settings.git, settings.cluster)
+    return RepairController(clients, git_source, intervals, crds, lambda: datetime.now(UTC))
 
 
 def _repository(git: GitSettings) -> Repository:
@@ -91,7 +91,7 @@ def _recorder(git: GitSettings, repository: Repository) -> Recorder:
         return GitRecorder(repository, git.incidents_branch, committer)
     if git.repository is None or git.token_file is None:
         raise SettingsError('git.token_file: is missing; backend "github" needs it')
-    host = Host(git.api_url, git.repository, git.token_file)
+    host = GitHubHost(git.api_url, git.repository, git.token_file)
     return GitHubRecorder(host, git.incidents_branch, committer)
 
 

@@ -31,13 +31,13 @@ class SettingsError(Exception):
     """The settings cannot be used; the text names each wrong key and where it stands, one a line."""
 
 
-class Table(BaseModel):
+class SettingsTable(BaseModel):
     """One table of the settings file."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
-class GitSettings(Table):
+class GitSettings(SettingsTable):
     """Where the cluster's repository is and how it is read and written.
 
     `mirror` is a local directory that the program may create. `token_file` is read at each use. The back end
@@ -64,7 +64,7 @@ class GitSettings(Table):
         return self
 
 
-class KubernetesSettings(Table):
+class KubernetesSettings(SettingsTable):
     """How to reach the API server. Without `kubeconfig` the pod's own ServiceAccount is used."""
 
     kubeconfig: Path | None = None
@@ -72,7 +72,7 @@ class KubernetesSettings(Table):
     timeout_seconds: Seconds = 10.0
 
 
-class RedfishSettings(Table):
+class RedfishSettings(SettingsTable):
     """How to log in to the BMCs. `password_file` is read at each use."""
 
     username: str | None = None
@@ -81,7 +81,7 @@ class RedfishSettings(Table):
     timeout_seconds: Seconds = 10.0
 
 
-class ReconcilerTable(Table):
+class ReconcilerTable(SettingsTable):
     """The reconciler's own table.
 
     `manifests_dir` replaces the manifests that are packaged with the program. `report_interval_seconds` is
@@ -125,7 +125,7 @@ class ProgramSettings(BaseSettings):
         return env_settings, init_settings
 
 
-class Settings(ProgramSettings):
+class ReconcilerSettings(ProgramSettings):
     """Everything the reconciler is told at start."""
 
     reconciler: ReconcilerTable

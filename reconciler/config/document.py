@@ -22,7 +22,7 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Problem:
     """One thing that is wrong in one file, and its line (from 1)."""
 
     file: str
@@ -48,34 +48,34 @@ class Document:
         return self.lines.get(path, 1)
 
 
-def documents(file: str, content: bytes) -> tuple[list[Document], list[Fault]]:
+def documents(file: str, content: bytes) -> tuple[list[Document], list[Problem]]:
     """Return the documents of a file and everything that is wrong with their form; never raises."""
     if len(content) > MAX_BYTES:
-        return [], [Fault(file, 1, f"is larger than {MAX_BYTES} bytes")]
+        return [], [Problem(file, 1, f"is larger than {MAX_BYTES} bytes")]
     found: list[Document] = []
-    faults: list[Fault] = []
+    faults: list[Problem] = []
     try:
         for node in yaml.compose_all(content, Loader=yaml.CSafeLoader):
-            build = _Build(file)
+            build = _ValueBuilder(file)
             value = build.value(node, ())
             found.append(Document(file, value, build.lines))
             faults += build.faults
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        faults.append(Fault(file, line, f"is not YAML: {error.problem or error.context}"))
+        faults.append(Problem(file, line, f"is not YAML: {error.problem or error.context}"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(Fault(file, 1, f"is not YAML: {' '.join(str(error).split())}"))
+        faults.append(Problem(file, 1, f"is not YAML: {' '.join(str(error).split())}"))
     except RecursionError:
-        faults.append(Fault(file, 1, "is nested too deeply"))
+        faults.append(Problem(file, 1, "is nested too deeply"))
     return [each for each in found if each.value is not None], faults
 
 
-class _Build:
+class _ValueBuilder:
     """Builds one document's value, collecting lines and faults on the way."""
 
     def __init__(self, file: str) -> None:
         self.lines: dict[KeyPath, int] = {}
-        self.faults: list[Fault] = []
+        self.faults: list[Problem] = []
         self._file = file
         self._seen: set[int] = set()
 
@@ -128,4 +128,4 @@ class _Build:
                 return None
 
     def _fault(self, line: int, text: str) -> None:
-        self.faults.append(Fault(self._file, line, text))
+        self.faults.append(Problem(self._file, line, text))

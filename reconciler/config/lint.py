@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from reconciler.config.document import Fault
+from reconciler.config.document import Problem
 from reconciler.config.reader import ConfigErrors, read
 
 
-def lint(directory: Path) -> tuple[Fault, ...]:
+def lint(directory: Path) -> tuple[Problem, ...]:
     """Return every fault in the top-level files of `directory`; raises OSError when it cannot be listed."""
     contents: dict[str, bytes] = {}
     unread = []
@@ -16,7 +16,7 @@ def lint(directory: Path) -> tuple[Fault, ...]:
         try:
             contents[file.name] = file.read_bytes()
         except OSError as error:
-            unread.append(Fault(file.name, 1, f"cannot be read ({error.strerror})"))
+            unread.append(Problem(file.name, 1, f"cannot be read ({error.strerror})"))
     found = read(contents)
     faults = found.faults if isinstance(found, ConfigErrors) else ()
     return (*unread, *faults)

@@ -13,19 +13,19 @@ import msgspec
 
 from checks.catalogue import NAMES
 from checks.policy import Policy
-from reconciler.config.document import Document, Fault, KeyPath
+from reconciler.config.document import Document, KeyPath, Problem
 
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+|\.\.\.)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
 
 
-def policy(document: Document, where: KeyPath) -> Policy | list[Fault]:
+def policy(document: Document, where: KeyPath) -> Policy | list[Problem]:
     """Return the policy that stands at `where` in the document, or everything that is wrong with it."""
     written = document.value
     for key in where:
         written = written[key]
     rest = copy.deepcopy(written)
-    faults: list[Fault] = []
+    faults: list[Problem] = []
     while True:
         try:
             found = msgspec.convert(rest, Policy)
@@ -65,12 +65,12 @@ def _take_out(value: Any, path: KeyPath) -> bool:
     return isinstance(value, dict) and value.pop(last, None) is not None
 
 
-def _unknown_checks(document: Document, where: KeyPath, found: Policy) -> Iterator[Fault]:
+def _unknown_checks(document: Document, where: KeyPath, found: Policy) -> Iterator[Problem]:
     for index, name in enumerate(found.disabled):
         if name not in NAMES:
             text = f"{name}: no such check; there are {', '.join(sorted(NAMES))}"
             yield _fault(document, (*where, "disabled", index), text)
 
 
-def _fault(document: Document, path: KeyPath, text: str) -> Fault:
-    return Fault(document.file, document.line(path), f"{'.'.join(map(str, path))}: {text}")
+def _fault(document: Document, path: KeyPath, text: str) -> Problem:
+    return Problem(document.file, document.line(path), f"{'.'.join(map(str, path))}: {text}")

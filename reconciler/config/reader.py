@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from checks.policy import Policy
-from reconciler.config.document import Document, Fault, KeyPath, documents
+from reconciler.config.document import Document, KeyPath, Problem, documents
 from reconciler.config.node_checks import policy, with_gpus
 from reconciler.config.schema import (
     API_VERSION,
@@ -34,7 +34,7 @@ WORDS = {
 class ConfigErrors:
     """Why there is no Config: at least one fault, in the order of files and lines."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Problem, ...]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.faults))
@@ -45,7 +45,7 @@ def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
 
     Documents of other API groups are other programs' and are passed over.
     """
-    faults: list[Fault] = []
+    faults: list[Problem] = []
     found: list[tuple[Document, ConfigObject]] = []
     for name in sorted(files):
         if "/" in name or not name.endswith(".yaml"):
@@ -64,24 +64,24 @@ def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
     return ConfigErrors(tuple(faults)) if faults else _config(found)
 
 
-def validation_faults(document: Document, error: ValidationError) -> list[Fault]:
+def validation_faults(document: Document, error: ValidationError) -> list[Problem]:
     """Return a schema's complaints about `document`, each with the line of what is wrong."""
     return [_fault(document, each["loc"], each["type"], each["msg"]) for each in error.errors()]
 
 
-def _object(document: Document) -> ConfigObject | list[Fault] | None:
+def _object(document: Document) -> ConfigObject | list[Problem] | None:
     value = document.value
     if not isinstance(value, dict):
-        return [Fault(document.file, document.line(()), "must be a mapping with apiVersion and kind")]
+        return [Problem(document.file, document.line(()), "must be a mapping with apiVersion and kind")]
     version = value.get("apiVersion")
     if version is None:
-        return [Fault(document.file, document.line(()), f"apiVersion: is missing; {API_VERSION} is known")]
+        return [Problem(document.file, document.line(()), f"apiVersion: is missing; {API_VERSION} is known")]
     if str(version).split("/")[0] != API_VERSION.split("/")[0]:
         return None
     kind = KINDS.get(str(value.get("kind")))
     if kind is None:
         text = f"kind: {value.get('kind')}: unknown; known are {', '.join(KINDS)}"
-        return [Fault(document.file, document.line(("kind",)), text)]
+        return [Problem(document.file, document.line(("kind",)), text)]
     try:
         found = kind.model_validate(value)
     except ValidationError as error:
@@ -98,12 +98,12 @@ def _policy_places(written: NodeChecksObject) -> list[KeyPath]:
     return [*default, *(("spec", "pools", name) for name in written.spec.pools)]
 
 
-def _fault(document: Document, where: tuple[int | str, ...], kind: str, text: str) -> Fault:
+def _fault(document: Document, where: tuple[int | str, ...], kind: str, text: str) -> Problem:
     said = WORDS.get(kind, text.removeprefix("Value error, "))
-    return Fault(document.file, document.line(where), f"{'.'.join(map(str, where)) or 'document'}: {said}")
+    return Problem(document.file, document.line(where), f"{'.'.join(map(str, where)) or 'document'}: {said}")
 
 
-def _repeated(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+def _repeated(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem]:
     first: dict[str, Document] = {}
     faults = []
     for document, each in found:
@@ -112,15 +112,15 @@ def _repeated(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
             text = (
                 f"kind: {each.kind}: is there twice; the other one is in {other.file}:{other.line(('kind',))}"
             )
-            faults.append(Fault(document.file, document.line(("kind",)), text))
+            faults.append(Problem(document.file, document.line(("kind",)), text))
         first.setdefault(each.kind, document)
     return faults
 
 
-def _missing(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+def _missing(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem]:
     there = {each.kind for _, each in found}
     return [
-        Fault(
+        Problem(
             f"{kind.lower()}.yaml", 1, f"kind: {kind}: is missing; the repository needs one at its top level"
         )
         for kind in ("Cluster", "Access")
@@ -128,22 +128,24 @@ def _missing(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
     ]
 
 
-def _pools_twice(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+def _pools_twice(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem]:
     faults = []
     for document, each in found:
         names = [pool.name for pool in each.spec.pools] if isinstance(each, ClusterObject) else []
         for index, name in enumerate(names):
             if name in names[:index]:
                 line = document.line(("spec", "pools", index, "name"))
-                faults.append(Fault(document.file, line, f"spec.pools.{index}.name: {name}: is there twice"))
+                faults.append(
+                    Problem(document.file, line, f"spec.pools.{index}.name: {name}: is there twice")
+                )
     return faults
 
 
-def _unknown_pools(found: Iterable[tuple[Document, ConfigObject]]) -> list[Fault]:
+def _unknown_pools(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem]:
     every = tuple(found)
     known = {pool.name for _, each in every if isinstance(each, ClusterObject) for pool in each.spec.pools}
     return [
-        Fault(
+        Problem(
             document.file,
             document.line(("spec", "pools", name)),
             f"spec.pools.{name}: no such pool; known are {', '.join(sorted(known))}",

@@ -40,7 +40,7 @@ Duration = Annotated[timedelta, BeforeValidator(duration), PlainSerializer(_text
 """A time span, written as a whole number with its unit."""
 
 
-class Written(BaseModel):
+class ConfigModel(BaseModel):
     """A frozen value from the cluster repository that refuses unknown fields."""
 
     model_config = ConfigDict(
@@ -48,19 +48,19 @@ class Written(BaseModel):
     )
 
 
-class Metadata(Written):
+class Metadata(ConfigModel):
     """Name of an object."""
 
     name: Annotated[str, Field(pattern=NAME, max_length=253)]
 
 
-class Redfish(Written):
+class RedfishAddress(ConfigModel):
     """Where a pool's BMCs are; `{node}` in `system` stands for the node's name."""
 
     system: Annotated[str, Field(pattern=r"^https?://[^\s]*\{node\}[^\s]*$")]
 
 
-class Pool(Written):
+class Pool(ConfigModel):
     """Nodes of one kind: those that carry every label of `node_selector`.
 
     `gpus_per_node` is the inventory that a node must show to be whole.
@@ -69,33 +69,33 @@ class Pool(Written):
     name: Annotated[str, Field(pattern=NAME)]
     node_selector: dict[str, str] = {}
     gpus_per_node: Annotated[int, Field(ge=0, le=64)] = 8
-    redfish: Redfish | None = None
+    redfish: RedfishAddress | None = None
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels belongs to the pool."""
         return all(labels.get(key) == value for key, value in self.node_selector.items())
 
 
-class Approver(Written):
+class Approver(ConfigModel):
     """A person who may approve; `email` is the identity and is compared without case."""
 
     name: Annotated[str, Field(min_length=1)]
     email: Annotated[str, Field(pattern=r"^[^@\s<>]+@[^@\s<>]+$")]
 
 
-class ClusterSpec(Written):
+class ClusterSpec(ConfigModel):
     """A cluster's pools, in the order in which they are matched."""
 
     pools: Annotated[tuple[Pool, ...], Field(min_length=1)]
 
 
-class AccessSpec(Written):
+class AccessSpec(ConfigModel):
     """Who may do what."""
 
     approvers: tuple[Approver, ...] = ()
 
 
-class RepairPolicy(Written):
+class RepairPolicy(ConfigModel):
     """The numbers that bound repairs (DESIGN section 4; defaults from its field data).
 
     `approval_lifetime` counts from the click. `graceful_timeout` is how long a node may take to shut down by
@@ -111,7 +111,7 @@ class RepairPolicy(Written):
     max_in_repair_percent: Annotated[int, Field(ge=1, le=10)] = 2
 
 
-class ClusterObject(Written):
+class ClusterObject(ConfigModel):
     """`kind: Cluster`, exactly one a repository."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
@@ -120,7 +120,7 @@ class ClusterObject(Written):
     spec: ClusterSpec
 
 
-class AccessObject(Written):
+class AccessObject(ConfigModel):
     """`kind: Access`, exactly one a repository."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
@@ -129,7 +129,7 @@ class AccessObject(Written):
     spec: AccessSpec
 
 
-class RepairPolicyObject(Written):
+class RepairPolicyObject(ConfigModel):
     """`kind: RepairPolicy`, at most one a repository; without it the defaults hold."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
@@ -138,7 +138,7 @@ class RepairPolicyObject(Written):
     spec: RepairPolicy = RepairPolicy()
 
 
-class NodeChecksSpec(Written):
+class NodeChecksSpec(ConfigModel):
     """What the checks on a node are told, by pool, and for every pool that is not named.
 
     The values are the agent's own (`checks.policy.Policy`) and are validated as such.
@@ -148,7 +148,7 @@ class NodeChecksSpec(Written):
     default: dict[str, Any] = {}
 
 
-class NodeChecksObject(Written):
+class NodeChecksObject(ConfigModel):
     """`kind: NodeChecks`, at most one a repository; without it the agents' defaults hold."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]

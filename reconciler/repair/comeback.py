@@ -6,14 +6,14 @@ to see it gone: a fast boot skips that.
 
 from datetime import datetime
 
-from reconciler.act import TAINT, Conflict
-from reconciler.observed import Node
+from reconciler.incidents.records import Phase
+from reconciler.kube.objects import Node
+from reconciler.kube.write import TAINT, Conflict
 from reconciler.repair import journal
-from reconciler.repair.record import Phase
+from reconciler.repair.reports import ReportsUnavailableError
 from reconciler.repair.scene import LATER, SOON, Act, Again, Done, End, Look, Repair, Scene
 from reconciler.repair.steps import RESET, RETURN
 from reconciler.repair.verify import not_back, not_verified
-from reconciler.reports import ReportsUnavailableError
 
 
 def come_back(repair: Repair, scene: Scene) -> Look:
@@ -21,7 +21,7 @@ def come_back(repair: Repair, scene: Scene) -> Look:
     before = repair.status.pre_state
     if before is None:
         return End(Phase.FAILED, "the journal lacks the state before the repair")
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     missing = not_back(node, before.boot_id, before.gpus) or _no_pulse(repair, scene)
     if missing is None:
         return Done("the node is back", new_boot_id=node.boot_id if node else "")
@@ -39,7 +39,7 @@ def confirm(repair: Repair, scene: Scene) -> Look:
         return End(Phase.FAILED, "the journal lacks the state before the repair")
     back_since = _finished(repair, RETURN, scene)
     over = scene.now - back_since > scene.config.policy.verify_timeout
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     missing = not_back(node, before.boot_id, before.gpus)
     try:
         held = scene.reports.newest(repair.node)
@@ -57,7 +57,7 @@ def confirm(repair: Repair, scene: Scene) -> Look:
 
 def _no_pulse(repair: Repair, scene: Scene) -> str | None:
     entry = journal.entry(repair.status, RESET)
-    beat = scene.observer.node_heartbeat(repair.node)
+    beat = scene.reader.node_heartbeat(repair.node)
     moved = beat is not None and (entry is None or beat.isoformat() != entry.seen)
     return None if moved else "the node's heartbeat has not moved since its boot"
 
@@ -68,7 +68,7 @@ def _registered_anew(node: Node, repair: Repair) -> bool:
 
 
 def _cordon(node: Node, repair: Repair, scene: Scene) -> Again:
-    result = scene.actor.cordon(node, repair.action_id)
+    result = scene.writer.cordon(node, repair.action_id)
     return Again(result.reason, SOON) if isinstance(result, Conflict) else Again("waits for the node", 0)
 
 

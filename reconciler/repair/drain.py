@@ -5,11 +5,11 @@ Whether the node is empty is counted anew each time; that evictions were accepte
 
 from collections.abc import Iterable
 
-from reconciler.act import Blocked
-from reconciler.connection import UnavailableError
-from reconciler.observed import Budget, Pod
+from reconciler.incidents.records import Phase
+from reconciler.kube.connection import UnavailableError
+from reconciler.kube.objects import Budget, Pod
+from reconciler.kube.write import EvictionBlocked
 from reconciler.repair import journal
-from reconciler.repair.record import Phase
 from reconciler.repair.scene import SOON, Act, Again, Done, End, Look, Repair, Scene
 from reconciler.repair.steps import DRAIN
 from reconciler.repair.verify import strangers
@@ -20,7 +20,7 @@ NAMED = 3
 
 def drain(repair: Repair, scene: Scene) -> Look:
     """Evict every pod that has to go, until none is left or the policy's time is over."""
-    left = [pod for pod in scene.observer.pods(repair.node) if pod.evictable]
+    left = [pod for pod in scene.reader.pods(repair.node) if pod.evictable]
     if not left:
         return Done("no pod is left")
     new = strangers(left, repair.spec.record.plan)
@@ -37,19 +37,19 @@ def drain(repair: Repair, scene: Scene) -> Look:
 
 
 def _evict(pods: Iterable[Pod], left: int, scene: Scene) -> Again:
-    blocked: list[tuple[Pod, Blocked]] = []
+    blocked: list[tuple[Pod, EvictionBlocked]] = []
     unknown: list[str] = []
     for pod in pods:
         try:
-            result = scene.actor.evict(pod)
+            result = scene.writer.evict(pod)
         except UnavailableError as error:
             # One pod that nobody could ask about does not keep the others.
             unknown.append(str(error))
             continue
-        if isinstance(result, Blocked):
+        if isinstance(result, EvictionBlocked):
             blocked.append((pod, result))
     if blocked:
-        budgets = scene.observer.budgets()
+        budgets = scene.reader.budgets()
         words = "; ".join(_sentence(pod, why, budgets) for pod, why in blocked[:NAMED])
         more = f" and {len(blocked) - NAMED} more" if len(blocked) > NAMED else ""
         return Again(f"{_pods(left)} left: {words}{more}", SOON)
@@ -58,7 +58,7 @@ def _evict(pods: Iterable[Pod], left: int, scene: Scene) -> Again:
     return Again(f"waits for {_pods(left)} to stop", SOON)
 
 
-def _sentence(pod: Pod, blocked: Blocked, budgets: Iterable[Budget]) -> str:
+def _sentence(pod: Pod, blocked: EvictionBlocked, budgets: Iterable[Budget]) -> str:
     covering = [each.name for each in budgets if each.disruptions_allowed < 1 and each.covers(pod)]
     named = ", ".join(blocked.budgets or covering) or "unknown"
     return f"{pod.namespace}/{pod.name} is blocked by PodDisruptionBudget {named} ({blocked.reason})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class NoCapacity:
     """The fleet cannot spare the node now; the repair stays pending."""
 
     reason: str
@@ -19,7 +19,9 @@ def budget(pool_size: int, percent: int) -> int:
     return max(1, pool_size * percent // 100)
 
 
-def fleet_can_spare(node: str, pool: Iterable[str], in_repair: Iterable[str], percent: int) -> Waits | None:
+def fleet_can_spare(
+    node: str, pool: Iterable[str], in_repair: Iterable[str], percent: int
+) -> NoCapacity | None:
     """Return why `node` must wait, None when it may go out of service.
 
     `pool` are the nodes of its pool, `in_repair` the nodes that run a repair now. A node that is in repair
@@ -31,6 +33,6 @@ def fleet_can_spare(node: str, pool: Iterable[str], in_repair: Iterable[str], pe
     if node in busy or len(busy) < allowed:
         return None
     names = ", ".join(sorted(busy))
-    return Waits(
+    return NoCapacity(
         f"waits: {len(busy)} of {len(members)} nodes of the pool are in repair ({names}), {allowed} allowed"
     )

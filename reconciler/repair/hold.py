@@ -6,10 +6,10 @@ Every mark carries the action id. What another action or a person put there stay
 from datetime import timedelta
 from functools import partial
 
-from reconciler.act import CORDONED_BY, TAINT, Conflict, Written
-from reconciler.observed import Node
+from reconciler.incidents.records import Phase
+from reconciler.kube.objects import Node
+from reconciler.kube.write import CORDONED_BY, TAINT, Conflict, Stored
 from reconciler.repair import journal
-from reconciler.repair.record import Phase
 from reconciler.repair.scene import LATER, SOON, Act, Again, Done, End, Look, Repair, Scene, repair_name
 from reconciler.repair.steps import CORDON
 
@@ -25,8 +25,8 @@ def lease_name(node: str) -> str:
 def lock(repair: Repair, scene: Scene) -> Look:
     """Hold the node's lease. It never expires into other hands: its holder has to end first."""
     name = lease_name(repair.node)
-    lease = scene.observer.lease(scene.namespace, name)
-    take = partial(scene.actor.hold_lease, name, lease, repair.action_id, scene.now)
+    lease = scene.reader.lease(scene.namespace, name)
+    take = partial(scene.writer.hold_lease, name, lease, repair.action_id, scene.now)
     if lease is not None and lease.holder == repair.action_id:
         if lease.renewed_at is None or scene.now - lease.renewed_at > RENEW_AFTER:
             # Renewing what is ours changes nothing that a crash could leave half done.
@@ -39,7 +39,7 @@ def lock(repair: Repair, scene: Scene) -> Look:
 
 def cordon(repair: Repair, scene: Scene) -> Look:
     """Keep new pods away. Somebody who lifts our cordon or our taint before the reset cancels the repair."""
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     if node is None:
         return End(Phase.LAPSED, "the node is not registered any more")
     if is_held(node, repair.action_id):
@@ -49,28 +49,28 @@ def cordon(repair: Repair, scene: Scene) -> Look:
     other = _foreign_action(node, repair.action_id)
     if other and _lives(repair, other, scene):
         return Again(f"waits: action {other} has marked the node", LATER)
-    return Act("cordon the node", lambda: _written(scene.actor.cordon(node, repair.action_id)))
+    return Act("cordon the node", lambda: _written(scene.writer.cordon(node, repair.action_id)))
 
 
 def uncordon(repair: Repair, scene: Scene) -> Look:
     """Give the node back: take off our taint, and our cordon if it is ours."""
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     if node is None or not _is_marked(node, repair.action_id):
         return Done("gave the node back")
-    return Act("uncordon the node", lambda: _written(scene.actor.uncordon(node, repair.action_id)))
+    return Act("uncordon the node", lambda: _written(scene.writer.uncordon(node, repair.action_id)))
 
 
 def release(repair: Repair, scene: Scene, *, keep_marks: bool) -> bool:
     """Undo what an ended repair still holds; True once nothing is left. May be called any number of times."""
     if not keep_marks:
-        node = scene.observer.node(repair.node)
+        node = scene.reader.node(repair.node)
         if node is not None and _is_marked(node, repair.action_id):
-            scene.actor.uncordon(node, repair.action_id)
+            scene.writer.uncordon(node, repair.action_id)
             return False
     name = lease_name(repair.node)
-    lease = scene.observer.lease(scene.namespace, name)
+    lease = scene.reader.lease(scene.namespace, name)
     if lease is not None and lease.holder == repair.action_id:
-        return isinstance(scene.actor.release_lease(name, lease), Written)
+        return isinstance(scene.writer.release_lease(name, lease), Stored)
     return True
 
 
@@ -99,13 +99,13 @@ def _foreign_action(node: Node, action_id: str) -> str:
 
 def _lives(repair: Repair, other: str, scene: Scene) -> bool:
     """Whether another action may still act on the node: it exists and has not given back what it held."""
-    found = scene.observer.repair(repair_name(repair.node, other))
+    found = scene.reader.repair(repair_name(repair.node, other))
     entries = ((found or {}).get("status") or {}).get("steps") or ()
     released = any(each.get("name") == journal.RELEASE and each.get("state") == "done" for each in entries)
     return found is not None and not released
 
 
-def _written(result: Written | Conflict) -> Again:
+def _written(result: Stored | Conflict) -> Again:
     return Again(
-        result.reason if isinstance(result, Conflict) else "", 0 if isinstance(result, Written) else SOON
+        result.reason if isinstance(result, Conflict) else "", 0 if isinstance(result, Stored) else SOON
     )

@@ -6,7 +6,7 @@ knows what may have happened. Whether it did happen is asked of the world, not o
 
 from datetime import datetime
 
-from reconciler.repair.record import Phase, PreState, RepairStatus, StepEntry, StepState
+from reconciler.incidents.records import JournalEntry, Phase, PreState, RepairStatus, StepState
 from reconciler.repair.steps import RESET
 
 RELEASE = "release"
@@ -16,7 +16,7 @@ RECORD = "record"
 """Entry that says that the outcome stands in Git, or that there is nothing to record."""
 
 
-def entry(status: RepairStatus, step: str) -> StepEntry | None:
+def entry(status: RepairStatus, step: str) -> JournalEntry | None:
     """Return the newest entry of a step, None when it was never begun."""
     return next((each for each in reversed(status.steps) if each.name == step), None)
 
@@ -41,7 +41,7 @@ def intend(status: RepairStatus, step: str, message: str, now: datetime) -> Repa
     """Return the status before a side effect. A resumed step keeps its start, a new attempt adds one."""
     last = entry(status, step)
     if last is None or last.state is StepState.NOT_DONE:
-        fresh = StepEntry(name=step, state=StepState.INTENT, started_at=now, message=message)
+        fresh = JournalEntry(name=step, state=StepState.INTENT, started_at=now, message=message)
         steps = (*status.steps, fresh)
     else:
         again = {"state": StepState.INTENT, "finished_at": None, "message": message}
@@ -60,7 +60,7 @@ def done(status: RepairStatus, step: str, message: str, now: datetime, seen: str
     if last is not None and last.state is StepState.DONE:
         return status
     if last is None or last.state is StepState.NOT_DONE:
-        fresh = StepEntry(
+        fresh = JournalEntry(
             name=step, state=StepState.DONE, started_at=now, finished_at=now, message=message, seen=seen
         )
         return status.model_copy(update={"steps": (*status.steps, fresh)})
@@ -105,5 +105,5 @@ def end(status: RepairStatus, phase: Phase, reason: str, now: datetime, owner: s
     return status.model_copy(update={"phase": phase, "message": reason, "finished_at": now, "held_by": owner})
 
 
-def _replaced(status: RepairStatus, old: StepEntry, new: StepEntry) -> tuple[StepEntry, ...]:
+def _replaced(status: RepairStatus, old: JournalEntry, new: JournalEntry) -> tuple[JournalEntry, ...]:
     return tuple(new if each is old else each for each in status.steps)

@@ -4,12 +4,12 @@ from datetime import datetime
 
 import yaml
 
-from reconciler.recorder import Event
-from reconciler.repair.admission import Refused, outcome_path
-from reconciler.repair.record import RepairOutcome, RepairRecord, RepairStatus
+from reconciler.incidents.admission import NotAdmitted, outcome_path
+from reconciler.incidents.records import RepairOutcome, RepairRecord, RepairStatus
+from reconciler.source.recording import Commit
 
 
-def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Event:
+def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Commit:
     """Return the event that records how the repair of the record at `path` ended."""
     evidence = record.evidence
     outcome = RepairOutcome(
@@ -30,7 +30,7 @@ def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Event:
     return _event(path, outcome)
 
 
-def of_refusal(refused: Refused, now: datetime) -> Event:
+def of_refusal(refused: NotAdmitted, now: datetime) -> Commit:
     """Return the event that records why a record was not carried out at all."""
     record = refused.record
     outcome = RepairOutcome(
@@ -47,9 +47,9 @@ def of_refusal(refused: Refused, now: datetime) -> Event:
     return _event(refused.path, outcome)
 
 
-def _event(path: str, outcome: RepairOutcome) -> Event:
+def _event(path: str, outcome: RepairOutcome) -> Commit:
     content = outcome.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return Event(
+    return Commit(
         files={outcome_path(path): yaml.safe_dump(content, sort_keys=False, allow_unicode=True)},
         subject=f"{outcome.action.capitalize()} of {outcome.node}: {outcome.phase.lower()}",
         body=outcome.reason,

@@ -7,13 +7,13 @@ compared with each other, because they carry the node's clock.
 
 from datetime import datetime, timedelta
 
-from reconciler.observed import Node
+from reconciler.incidents.records import JournalEntry, Phase, PreState, StepState
+from reconciler.kube.objects import Node
 from reconciler.repair import journal
 from reconciler.repair.providers.machine import OFF, ON, Machine, Refused, Sent, Unknown
-from reconciler.repair.record import Phase, PreState, StepEntry, StepState
+from reconciler.repair.reports import ReportsUnavailableError
 from reconciler.repair.scene import LATER, Act, Again, Done, End, Look, NotDone, Repair, Scene
 from reconciler.repair.steps import RESET
-from reconciler.reports import ReportsUnavailableError
 
 LATEST = timedelta(seconds=15)
 """Age at which a pass may not reset any more: had this process slept, a rival could have taken over."""
@@ -30,7 +30,7 @@ def reset(repair: Repair, scene: Scene) -> Look:
     before = repair.status.pre_state
     if before is None:
         return End(Phase.FAILED, "the journal lacks the state before the repair")
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     if journal.attempts(repair.status) and node is not None and node.boot_id not in ("", before.boot_id):
         return Done("the node has booted", seen=_heartbeat(repair, scene), new_boot_id=node.boot_id)
     last = journal.entry(repair.status, RESET)
@@ -69,7 +69,7 @@ def _send(scene: Scene, system: str, kind: str) -> Again | NotDone:
             return Again(f"{kind}: {reason}; the boot id will tell")
 
 
-def _await(repair: Repair, scene: Scene, node: Node | None, last: StepEntry) -> Look:
+def _await(repair: Repair, scene: Scene, node: Node | None, last: JournalEntry) -> Look:
     policy = scene.config.policy
     budget = policy.graceful_timeout if last.message == GRACEFUL else policy.boot_timeout
     over = last.started_at + budget
@@ -109,7 +109,7 @@ def _still_the_old_boot(repair: Repair, scene: Scene, node: Node | None, over: d
 
 
 def _heartbeat(repair: Repair, scene: Scene) -> str:
-    beat = scene.observer.node_heartbeat(repair.node)
+    beat = scene.reader.node_heartbeat(repair.node)
     return beat.isoformat() if beat else ""
 
 

@@ -4,15 +4,15 @@ What is not known waits; what has changed ends the repair as lapsed. Both are as
 the node's newest report, never of memory.
 """
 
-from reconciler.observed import Node
+from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
+from reconciler.incidents.records import Phase, PreState
+from reconciler.kube.objects import Node
 from reconciler.repair import journal
-from reconciler.repair.admission import Admitted, Refused, Unreadable
 from reconciler.repair.hold import was_lifted
 from reconciler.repair.providers.machine import Machine
-from reconciler.repair.record import Phase, PreState
+from reconciler.repair.reports import ReportsUnavailableError
 from reconciler.repair.scene import LATER, SOON, Again, Done, End, Look, Repair, Scene, Unknown
 from reconciler.repair.verify import Missing, Void, still_stands, strangers
-from reconciler.reports import ReportsUnavailableError
 
 PROVIDER = "redfish"
 """The only way to act on a machine that this version knows."""
@@ -23,7 +23,7 @@ def revalidate(repair: Repair, scene: Scene) -> Look:
     ordered = _ordered(repair, scene)
     if ordered is not None:
         return ordered
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     try:
         held = scene.reports.newest(repair.node)
     except ReportsUnavailableError as error:
@@ -33,7 +33,7 @@ def revalidate(repair: Repair, scene: Scene) -> Look:
             return End(Phase.LAPSED, reason)
         case Missing(reason):
             return Again(reason, SOON)
-    new = strangers(scene.observer.pods(repair.node), repair.spec.record.plan)
+    new = strangers(scene.reader.pods(repair.node), repair.spec.record.plan)
     if new:
         return End(Phase.LAPSED, f"pods that nobody approved to evict: {', '.join(new)}")
     return Done("the approval still fits")
@@ -41,7 +41,7 @@ def revalidate(repair: Repair, scene: Scene) -> Look:
 
 def record_pre_state(repair: Repair, scene: Scene) -> Look:
     """Write down the world as it is, and which machine the node is, before anything is touched."""
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     if node is None:
         return End(Phase.LAPSED, "the node is not registered any more")
     pool = scene.config.pool_of(node.labels)
@@ -56,14 +56,14 @@ def record_pre_state(repair: Repair, scene: Scene) -> Look:
 
 def recheck(repair: Repair, scene: Scene) -> Look:
     """Ask everything again right before the reset; an earlier attempt that worked late needs no leave."""
-    node = scene.observer.node(repair.node)
+    node = scene.reader.node(repair.node)
     before = repair.status.pre_state
     late = before is not None and node is not None and node.boot_id not in ("", before.boot_id)
     if late and journal.attempts(repair.status) > 0:
         return Done("an earlier reset has worked")
     if node is not None and was_lifted(node, repair):
         return End(Phase.CANCELLED, "somebody made the node schedulable again")
-    if any(pod.evictable for pod in scene.observer.pods(repair.node)):
+    if any(pod.evictable for pod in scene.reader.pods(repair.node)):
         return Again("a pod has slipped in")
     return revalidate(repair, scene)
 
@@ -72,9 +72,9 @@ def _ordered(repair: Repair, scene: Scene) -> Again | End | None:
     match scene.orders.judge(repair.spec.record_path, scene.now):
         case Unknown(reason):
             return Again(f"waits: {reason}", LATER)
-        case Refused(_, _, phase, reason):
+        case NotAdmitted(_, _, phase, reason):
             return End(phase, reason)
-        case Unreadable():
+        case UnreadableRecord():
             return End(Phase.FAILED, "Git holds no such repair record")
         case Admitted(_, record, _) if record != repair.spec.record:
             return End(Phase.FAILED, "the record in Git is another one")

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from reconciler.act import Actor
 from reconciler.config.schema import Config
-from reconciler.observe import Observer
-from reconciler.recorder import Recorder
-from reconciler.repair.admission import Admission
+from reconciler.incidents.admission import Admission
+from reconciler.incidents.records import Phase, PreState, RepairSpec, RepairStatus
+from reconciler.kube.read import KubernetesReader
+from reconciler.kube.write import KubernetesWriter
 from reconciler.repair.providers.machine import Provider
-from reconciler.repair.record import Phase, PreState, RepairSpec, RepairStatus
-from reconciler.reports import Reports
+from reconciler.repair.reports import NodeReports
+from reconciler.source.recording import Recorder
 
 SOON = 1.0
 """Seconds until a step wants to look again at something that takes seconds."""
@@ -126,9 +126,9 @@ class Scene:
     one step that may not come late what time it is by now.
     """
 
-    observer: Observer
-    actor: Actor
-    reports: Reports
+    reader: KubernetesReader
+    writer: KubernetesWriter
+    reports: NodeReports
     machines: Provider
     recorder: Recorder
     orders: Orders

@@ -6,8 +6,8 @@ The executor walks the same names, so what was approved is what runs.
 from collections.abc import Iterable
 
 from checks.finding import Action
-from reconciler.observed import Budget, Pod
-from reconciler.repair.record import Plan, PlannedPod
+from reconciler.incidents.records import Plan, PlannedPod
+from reconciler.kube.objects import Budget, Pod
 
 LOCK = "lock"
 REVALIDATE = "revalidate"

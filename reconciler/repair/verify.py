@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from checks.finding import Finding, Severity
 from checks.report import HeldReport
-from reconciler.observed import Node, Pod
-from reconciler.repair.record import Evidence, Plan, evidence_digest, opens_incident
+from reconciler.incidents.records import Evidence, Plan, evidence_digest, opens_incident
+from reconciler.kube.objects import Node, Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,28 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.approval import Account, Click, World
-from bot.incident import Cause, Decision, Incident, Offer, State
+from bot.incidents.approve import Account, Click, World
+from bot.incidents.incident import Cause, Decision, Incident, Offer, State
 from checks.finding import Action, Finding, Severity
 from reconciler.config.schema import Approver as Listed
-from reconciler.config.schema import Config, Pool, Redfish, RepairPolicy
-from reconciler.repair import steps
-from reconciler.repair.record import (
-    Approver,
+from reconciler.config.schema import Config, Pool, RedfishAddress, RepairPolicy
+from reconciler.incidents.records import (
+    Decider,
+    JournalEntry,
     Phase,
     PlannedPod,
     RepairOutcome,
     RepairStatus,
-    StepEntry,
     StepState,
 )
+from reconciler.repair import steps
 
 NOW = datetime(2026, 11, 30, 3, 12, 45, tzinfo=UTC)
 BOOT = "11111111-1111-4111-8111-111111111111"
 NEW_BOOT = "22222222-2222-4222-8222-222222222222"
 GPU = "0000:1b:00.0"
-PERSON = Approver(name="Example Approver", email="approver@example.com", slack="U0APPROVER")
-OTHER = Approver(name="Second Approver", email="second@example.com", slack="U0SECOND")
+PERSON = Decider(name="Example Approver", email="approver@example.com", slack="U0APPROVER")
+OTHER = Decider(name="Second Approver", email="second@example.com", slack="U0SECOND")
 
 HOSTILE = (
     "<!channel>",
@@ -105,13 +105,13 @@ def progress(step: str, message: str = "", phase: Phase = Phase.RUNNING) -> Repa
     """A repair that stands at `step`; all before it are done."""
     names = steps.STEPS[Action.REBOOT]
     entries = [
-        StepEntry(
+        JournalEntry(
             name=name, state=StepState.DONE, started_at=NOW + timedelta(minutes=3 + index),
             finished_at=NOW + timedelta(minutes=3 + index, seconds=30), message=f"{name} went well",
         )
         for index, name in enumerate(names[: names.index(step)])
     ]  # fmt: skip
-    begun = StepEntry(name=step, state=StepState.INTENT, started_at=NOW + timedelta(minutes=20))
+    begun = JournalEntry(name=step, state=StepState.INTENT, started_at=NOW + timedelta(minutes=20))
     return RepairStatus(
         phase=phase,
         step=step,
@@ -128,7 +128,7 @@ def config(*people: tuple[str, str]) -> Config:
         "name": "h100", "nodeSelector": {"pool": "h100"},
         "redfish": {"system": "https://{node}.bmc.example.com/redfish/v1/Systems/1"},
     })  # fmt: skip
-    assert isinstance(pool.redfish, Redfish)
+    assert isinstance(pool.redfish, RedfishAddress)
     approvers = tuple(Listed.model_validate({"name": name, "email": email}) for name, email in listed)
     return Config("example", (pool,), approvers, RepairPolicy())
 

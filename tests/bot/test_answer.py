@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.repair.record import Phase, PreState, RepairStatus, StepEntry, StepState
+from reconciler.incidents.records import JournalEntry, Phase, PreState, RepairStatus, StepState
 from tests.bot.stage import BOOT, NEXT_BOOT, Stage
 from tests.lab.kube.kube import Kube
 
@@ -37,7 +37,7 @@ def put_repair(kube: Kube, node: str, *steps: tuple[str, StepState]) -> None:
     assert code == 201, made
     status = RepairStatus(
         phase=Phase.SUCCEEDED,
-        steps=tuple(StepEntry(name=each, state=state, started_at=NOW) for each, state in steps),
+        steps=tuple(JournalEntry(name=each, state=state, started_at=NOW) for each, state in steps),
         pre_state=PreState(boot_id=BOOT, power="On", unschedulable=False),
     )
     patch = {"status": status.model_dump(mode="json", by_alias=True, exclude_none=True)}

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from bot.approval import (
+from bot.incidents.approve import (
     Account,
     Denial,
     Denied,
@@ -17,7 +17,7 @@ from bot.approval import (
     decide_rejection,
     decide_reopening,
 )
-from bot.incident import State
+from bot.incidents.incident import State
 from tests.bot.samples import NOW, OTHER, account, click, config, decision, in_state, incident, pod, world
 
 LATER = NOW + timedelta(minutes=5)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.message import blocks
-from bot.message.blocks import Message, escape, plain, section, utc, validate, when
+from bot.messages import blocks
+from bot.messages.blocks import Message, escape, plain, section, utc, validate, when
 from tests.bot.samples import HOSTILE, NOW
 
 

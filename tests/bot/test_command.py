@@ -4,25 +4,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.command import Command, Help, ListIncidents, Mistake, ShowIncident, Status, parse
+from bot.slack.command import (
+    Command,
+    ListIncidents,
+    ShowHelp,
+    ShowIncident,
+    ShowStatus,
+    UnknownCommand,
+    parse,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("", Help()),
-        ("   ", Help()),
-        ("help", Help()),
-        ("help me please", Help()),
-        ("?", Help()),
-        ("status", Status()),
-        ("  STATUS  ", Status()),
-        ("“status”", Status()),
-        ("'status'", Status()),
-        ("--status", Status()),
-        ("—status", Status()),
-        ("status\n", Status()),
-        ("sta\u200dtus", Status()),
+        ("", ShowHelp()),
+        ("   ", ShowHelp()),
+        ("help", ShowHelp()),
+        ("help me please", ShowHelp()),
+        ("?", ShowHelp()),
+        ("status", ShowStatus()),
+        ("  STATUS  ", ShowStatus()),
+        ("“status”", ShowStatus()),
+        ("'status'", ShowStatus()),
+        ("--status", ShowStatus()),
+        ("—status", ShowStatus()),
+        ("status\n", ShowStatus()),
+        ("sta\u200dtus", ShowStatus()),
         ("incidents", ListIncidents()),
         ("incident gpu-01-a1b2c3", ShowIncident("gpu-01-a1b2c3")),
         ("incident “gpu-01-a1b2c3”", ShowIncident("gpu-01-a1b2c3")),
@@ -30,14 +38,14 @@ from bot.command import Command, Help, ListIncidents, Mistake, ShowIncident, Sta
         ("incident gpu\N{MINUS SIGN}01-a1b2c3", ShowIncident("gpu-01-a1b2c3")),
         ("Incident GPU-01-A1B2C3", ShowIncident("gpu-01-a1b2c3")),
         ("incidents gpu-01-a1b2c3", ShowIncident("gpu-01-a1b2c3")),
-        ("incident", Mistake("incident", missing="an incident's id")),
-        ("incident ../etc", Mistake("../etc", missing="an incident's id")),
-        ("incident a b", Mistake("a b", meant="incident")),
-        ("status now", Mistake("now", meant="status")),
-        ("statsu", Mistake("statsu", meant="status")),
-        ("incedents", Mistake("incedents", meant="incidents")),
-        ("reboot gpu-01", Mistake("reboot")),
-        ("<!channel>", Mistake("<!channel>")),
+        ("incident", UnknownCommand("incident", missing="an incident's id")),
+        ("incident ../etc", UnknownCommand("../etc", missing="an incident's id")),
+        ("incident a b", UnknownCommand("a b", meant="incident")),
+        ("status now", UnknownCommand("now", meant="status")),
+        ("statsu", UnknownCommand("statsu", meant="status")),
+        ("incedents", UnknownCommand("incedents", meant="incidents")),
+        ("reboot gpu-01", UnknownCommand("reboot")),
+        ("<!channel>", UnknownCommand("<!channel>")),
     ],
 )
 def test_text_is_read_as_it_was_meant(text: str, meant: Command) -> None:
@@ -47,6 +55,6 @@ def test_text_is_read_as_it_was_meant(text: str, meant: Command) -> None:
 @given(st.text(max_size=3_000))
 def test_any_text_gives_a_command_with_short_words_and_never_an_error(text: str) -> None:
     found = parse(text)
-    assert isinstance(found, Status | ListIncidents | ShowIncident | Help | Mistake)
-    if isinstance(found, Mistake):
+    assert isinstance(found, ShowStatus | ListIncidents | ShowIncident | ShowHelp | UnknownCommand)
+    if isinstance(found, UnknownCommand):
         assert len(found.word) <= 100

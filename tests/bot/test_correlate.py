@@ -5,11 +5,11 @@ from itertools import permutations
 
 import msgspec
 
-from bot.correlate import cause_of, faults, incident_id, is_silent, silence_fault
-from bot.incident import Cause
+from bot.incidents.correlate import cause_of, faults, incident_id, is_silent, silence_fault
+from bot.incidents.incident import Cause
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, Inventory, NodeReport
-from reconciler.repair.record import opens_incident
+from reconciler.incidents.records import opens_incident
 from tests.bot.samples import BOOT, NOW, finding
 
 

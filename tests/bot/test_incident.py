@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.incident import TABLE, Event, State, follow, is_worse, worst
+from bot.incidents.incident import TABLE, IncidentEvent, State, follow, is_worse, worst
 from checks.finding import Action, Severity
 from tests.bot.samples import finding, in_state, incident, offer, pod
 
@@ -12,39 +12,41 @@ O, L, D, A, R, N, H, C = State  # noqa: E741 - one letter a column of the table 
 
 EXPECTED = {
     #                            open lapsed deciding approved repairing declined held closed
-    Event.FINDINGS_CHANGED:     (O,   L,     O,       None,    None,     N,       H,   None),
-    Event.FINDINGS_WORSENED:    (O,   O,     O,       None,    None,     O,       H,   None),
-    Event.FINDINGS_CLEARED:     (C,   C,     C,       None,    None,     C,       None, None),
-    Event.OFFER_CHANGED:        (O,   None,  O,       None,    None,     None,    None, None),
-    Event.OFFER_LAPSED:         (L,   None,  L,       None,    None,     None,    None, None),
-    Event.RENEWED:              (None, O,    None,    None,    None,     O,       O,   None),
-    Event.RESOLVED:             (None, None, None,    None,    None,     None,    C,   None),
-    Event.DECIDED:              (D,   None,  None,    None,    None,     None,    None, None),
-    Event.DECISION_DROPPED:     (None, None, O,       None,    None,     None,    None, None),
-    Event.APPROVAL_RECORDED:    (A,   A,     A,       None,    None,     A,       A,   None),
-    Event.REJECTION_RECORDED:   (N,   N,     N,       None,    None,     None,    None, None),
-    Event.REPAIR_STARTED:       (None, None, None,    R,       None,     None,    None, None),
-    Event.REPAIR_SUCCEEDED:     (None, None, None,    C,       C,        None,    None, None),
-    Event.REPAIR_UNDONE:        (None, None, None,    O,       O,        None,    None, None),
-    Event.REPAIR_HELD:          (None, None, None,    H,       H,        None,    None, None),
-    Event.NODE_GONE:            (C,   C,     C,       None,    None,     C,       C,   None),
-    Event.CLOSE_RECORDED:       (C,   C,     C,       C,       C,        C,       C,   None),
+    IncidentEvent.FINDINGS_CHANGED:     (O,   L,     O,       None,    None,     N,       H,   None),
+    IncidentEvent.FINDINGS_WORSENED:    (O,   O,     O,       None,    None,     O,       H,   None),
+    IncidentEvent.FINDINGS_CLEARED:     (C,   C,     C,       None,    None,     C,       None, None),
+    IncidentEvent.OFFER_CHANGED:        (O,   None,  O,       None,    None,     None,    None, None),
+    IncidentEvent.OFFER_LAPSED:         (L,   None,  L,       None,    None,     None,    None, None),
+    IncidentEvent.RENEWED:              (None, O,    None,    None,    None,     O,       O,   None),
+    IncidentEvent.RESOLVED:             (None, None, None,    None,    None,     None,    C,   None),
+    IncidentEvent.DECIDED:              (D,   None,  None,    None,    None,     None,    None, None),
+    IncidentEvent.DECISION_DROPPED:     (None, None, O,       None,    None,     None,    None, None),
+    IncidentEvent.APPROVAL_RECORDED:    (A,   A,     A,       None,    None,     A,       A,   None),
+    IncidentEvent.REJECTION_RECORDED:   (N,   N,     N,       None,    None,     None,    None, None),
+    IncidentEvent.REPAIR_STARTED:       (None, None, None,    R,       None,     None,    None, None),
+    IncidentEvent.REPAIR_SUCCEEDED:     (None, None, None,    C,       C,        None,    None, None),
+    IncidentEvent.REPAIR_UNDONE:        (None, None, None,    O,       O,        None,    None, None),
+    IncidentEvent.REPAIR_HELD:          (None, None, None,    H,       H,        None,    None, None),
+    IncidentEvent.NODE_GONE:            (C,   C,     C,       None,    None,     C,       C,   None),
+    IncidentEvent.CLOSE_RECORDED:       (C,   C,     C,       C,       C,        C,       C,   None),
 }  # fmt: skip
 
-CELLS = [(state, event) for state in State for event in Event]
+CELLS = [(state, event) for state in State for event in IncidentEvent]
 
 
 def test_the_expected_table_has_every_event() -> None:
-    assert set(EXPECTED) == set(Event)
+    assert set(EXPECTED) == set(IncidentEvent)
 
 
 @pytest.mark.parametrize(("state", "event"), CELLS, ids=[f"{s.value}-{e.value}" for s, e in CELLS])
-def test_every_cell_of_the_table_is_as_decided(state: State, event: Event) -> None:
+def test_every_cell_of_the_table_is_as_decided(state: State, event: IncidentEvent) -> None:
     assert TABLE.get((state, event)) is EXPECTED[event][list(State).index(state)]
 
 
 @pytest.mark.parametrize(("state", "event"), CELLS, ids=[f"{s.value}-{e.value}" for s, e in CELLS])
-def test_an_event_moves_the_incident_and_its_revision_or_changes_nothing(state: State, event: Event) -> None:
+def test_an_event_moves_the_incident_and_its_revision_or_changes_nothing(
+    state: State, event: IncidentEvent
+) -> None:
     before = in_state(state)
     after = follow(before, event, attempt=9)
     if (state, event) not in TABLE:

@@ -10,7 +10,7 @@ import yaml
 
 from checks.finding import Action, Severity
 from checks.report import AUDIENCE
-from reconciler.repair.record import RepairStatus, StepEntry, StepState
+from reconciler.incidents.records import JournalEntry, RepairStatus, StepState
 from tests.bot.stage import (
     APPROVER,
     CHANNEL,
@@ -548,10 +548,10 @@ def incident_directory(stage: Stage, node: str) -> str:
 def play_repair(stage: Stage, record: dict[str, Any]) -> None:
     """A Repair that has cordoned its node and is blocked in the drain."""
     now = datetime.now(UTC)
-    cordoned = StepEntry(
+    cordoned = JournalEntry(
         name="cordon", state=StepState.DONE, started_at=now, finished_at=now, message="cordoned"
     )
-    draining = StepEntry(name="drain", state=StepState.INTENT, started_at=now)
+    draining = JournalEntry(name="drain", state=StepState.INTENT, started_at=now)
     status = RepairStatus(
         phase="Running", step="drain", steps=(cordoned, draining), started_at=now,
         message="1 pod left: training/x is blocked by disruption budget training",

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.approval import Denial, Denied
-from bot.command import WORDS, Mistake
-from bot.incident import Cause, Ending, Incident, State, Why
-from bot.message import answer
-from bot.message.answer import Glance
-from bot.message.blocks import Message, validate
-from bot.message.reply import replies
-from bot.message.root import Standing, root
-from bot.recommend import PROVIDER, recommend
+from bot.incidents.approve import Denial, Denied
+from bot.incidents.incident import Cause, CloseReason, Closure, Incident, State
+from bot.incidents.recommend import PROVIDER, recommend
+from bot.messages import answer
+from bot.messages.answer import ClusterStatus
+from bot.messages.blocks import Message, validate
+from bot.messages.reply import replies
+from bot.messages.root import IncidentView, root
+from bot.slack.command import WORDS, UnknownCommand
 from checks.finding import Action, Severity
-from reconciler.repair.record import Phase, RepairStatus
+from reconciler.incidents.records import Phase, RepairStatus
 from tests.bot.samples import (
     BOOT,
     HOSTILE,
@@ -44,8 +44,8 @@ BUSY = offer(
 BUDGET = "3 pods left: train/worker-0 is blocked by PodDisruptionBudget training (Cannot evict pod)"
 
 
-def standing(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> Standing:
-    return Standing(about, recommend(about.cause, about.findings, provider), trouble)
+def standing(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> IncidentView:
+    return IncidentView(about, recommend(about.cause, about.findings, provider), trouble)
 
 
 def as_json(message: Message) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def as_json(message: Message) -> dict[str, Any]:
 
 REBOOTED = replace(
     in_state(State.CLOSED), decision=decision(), outcomes=(outcome(),),
-    ending=Ending(Why.REPAIRED, NOW + timedelta(minutes=15)),
+    ending=Closure(CloseReason.REPAIRED, NOW + timedelta(minutes=15)),
 )  # fmt: skip
 
 HELD = outcome(Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id="")
@@ -109,12 +109,12 @@ ROOTS = {
         outcomes=(outcome(Phase.FAILED, reason="2 resets had no effect", new_boot_id=""),),
     ),
     "repaired": REBOOTED,
-    "cleared": incident(state=State.CLOSED, ending=Ending(Why.CLEARED, NOW + timedelta(minutes=9))),
-    "node-gone": incident(state=State.CLOSED, ending=Ending(Why.NODE_GONE, NOW + timedelta(hours=3))),
+    "cleared": incident(state=State.CLOSED, ending=Closure(CloseReason.CLEARED, NOW + timedelta(minutes=9))),
+    "node-gone": incident(state=State.CLOSED, ending=Closure(CloseReason.NODE_GONE, NOW + timedelta(hours=3))),
     "resolved": incident(
-        state=State.CLOSED, ending=Ending(Why.RESOLVED, NOW + timedelta(hours=30), "Example Approver")
+        state=State.CLOSED, ending=Closure(CloseReason.RESOLVED, NOW + timedelta(hours=30), "Example Approver")
     ),
-    "closed-in-git": incident(state=State.CLOSED, ending=Ending(Why.RECORDED, NOW + timedelta(minutes=9))),
+    "closed-in-git": incident(state=State.CLOSED, ending=Closure(CloseReason.RECORDED, NOW + timedelta(minutes=9))),
 }  # fmt: skip
 
 
@@ -167,11 +167,11 @@ def test_denied_without_details() -> None:
 
 
 GLANCES = {
-    "well": Glance("example", 16, 16, 16, ()),
-    "ill": Glance(
+    "well": ClusterStatus("example", 16, 16, 16, ()),
+    "ill": ClusterStatus(
         "example", 16, 15, 14, (incident(), ROOTS["draining"], ROOTS["silent"]), ("slack: timed out",)
     ),
-    "blind": Glance("example", None, None, 3, (), ("kubernetes: timed out",)),
+    "blind": ClusterStatus("example", None, None, 3, (), ("kubernetes: timed out",)),
 }
 
 
@@ -189,9 +189,9 @@ def test_answers(snapshot: Snapshot) -> None:
         "no such": answer.no_such_incident("gpu-99-000000", (incident(),)),
         "no such, none open": answer.no_such_incident("gpu-99-000000", ()),
         "help": answer.help_text(),
-        "meant": answer.mistake(Mistake("statsu", meant="status")),
-        "missing": answer.mistake(Mistake("incident", missing="an incident's id")),
-        "unknown": answer.mistake(Mistake("reboot")),
+        "meant": answer.mistake(UnknownCommand("statsu", meant="status")),
+        "missing": answer.mistake(UnknownCommand("incident", missing="an incident's id")),
+        "unknown": answer.mistake(UnknownCommand("reboot")),
         "failed": answer.failed(),
     }
     assert all(validate(each) == [] for each in messages.values())
@@ -207,7 +207,7 @@ def test_a_long_list_of_incidents_is_cut_within_the_limits() -> None:
         incident(id=f"gpu-{number:03d}-a1b2c3", findings=(finding(summary="<" * 900),))
         for number in range(90)
     )
-    for message in (answer.incidents(many), answer.status(Glance("example", 90, 90, 90, many))):
+    for message in (answer.incidents(many), answer.status(ClusterStatus("example", 90, 90, 90, many))):
         assert validate(message) == []
         assert "and 70 more" in str(message.blocks)
 
@@ -246,7 +246,7 @@ def incidents(draw: st.DrawFn) -> Incident:
         decision=draw(st.sampled_from([None, made])),
         progress=draw(st.one_of(st.none(), st.just(status))),
         outcomes=draw(st.sampled_from([(), (outcome(phase, reason=text, held_by=text, new_boot_id=text),)])),
-        ending=draw(st.one_of(st.none(), st.builds(Ending, st.sampled_from(list(Why)), st.just(NOW), NAMES))),
+        ending=draw(st.one_of(st.none(), st.builds(Closure, st.sampled_from(list(CloseReason)), st.just(NOW), NAMES))),
         clear_since=draw(st.sampled_from([None, NOW])), worsened=draw(st.booleans()),
     )  # fmt: skip
 
@@ -296,7 +296,7 @@ def test_no_denial_makes_a_message_that_slack_refuses(why: Denial, by: str, deta
 
 @given(NAMES, st.sampled_from(["", *WORDS]))
 def test_no_mistake_makes_a_message_that_slack_refuses(word: str, meant: str) -> None:
-    message = answer.mistake(Mistake(word, meant))
+    message = answer.mistake(UnknownCommand(word, meant))
     assert validate(message) == []
     assert all(harmless(text) for text in interpreted(message))
 

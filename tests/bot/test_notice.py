@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from bot.incident import Cause, Event, Incident, State, Why
-from bot.lifecycle.desk import Case, Desk
-from bot.lifecycle.metrics import Metrics
-from bot.lifecycle.notice import Patience, notice
-from bot.lifecycle.reports import ReportBook, Verdict
+from bot.incidents.incident import Cause, CloseReason, Incident, IncidentEvent, State
+from bot.incidents.reports import Reception, ReportStore
+from bot.incidents.store import IncidentStore, OpenIncident
+from bot.loops.detect import DetectionTimes, notice
+from bot.metrics import Metrics
 from checks.finding import Action, Finding, Severity
 from checks.report import Inventory, NodeReport
-from reconciler.observed import Node
-from reconciler.repair.record import evidence_digest
+from reconciler.incidents.records import evidence_digest
+from reconciler.kube.objects import Node
 from tests.bot.samples import BOOT, NEW_BOOT, NOW, config, decision, finding, offer, pod
 
-PATIENCE = Patience(
+PATIENCE = DetectionTimes(
     report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
 )
 
@@ -35,42 +35,42 @@ class Scene:
 
     now: datetime = NOW
     sequence: int = 0
-    desk: Desk = field(init=False)
-    book: ReportBook = field(init=False)
+    store: IncidentStore = field(init=False)
+    reports: ReportStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.desk = Desk("example", Metrics(), lambda: self.now)
-        self.desk.config, self.desk.read_git = config(), True
-        self.desk.know([node()])
-        self.book = ReportBook(lambda: self.now)
+        self.store = IncidentStore("example", Metrics(), lambda: self.now)
+        self.store.config, self.store.read_git = config(), True
+        self.store.know([node()])
+        self.reports = ReportStore(lambda: self.now)
 
     def pass_time(self, **span: float) -> None:
         self.now += timedelta(**span)
-        notice(self.desk, self.book.all(), PATIENCE)
+        notice(self.store, self.reports.all(), PATIENCE)
 
     def hear(
         self, *findings: Finding, name: str = "gpu-01", boot: str = BOOT, blind: tuple[Finding, ...] = ()
     ) -> None:
         self.sequence += 1
-        self.book.accept(
+        self.reports.accept(
             NodeReport(
                 node=name, boot_id=boot, sequence=self.sequence, sent_at=0.0, agent_version="0.1.0",
                 inventory=Inventory(gpus=None), findings=findings, blind_spots=blind,
             )
         )  # fmt: skip
-        notice(self.desk, self.book.all(), PATIENCE)
+        notice(self.store, self.reports.all(), PATIENCE)
 
     @property
-    def case(self) -> Case:
-        (only,) = self.desk.cases.values()
+    def open_incident(self) -> OpenIncident:
+        (only,) = self.store.by_id.values()
         return only
 
     @property
     def incident(self) -> Incident:
-        return self.case.incident
+        return self.open_incident.incident
 
     def put(self, **changes: object) -> None:
-        self.desk.put(self.case, replace(self.incident, **changes))  # type: ignore[arg-type]
+        self.store.put(self.open_incident, replace(self.incident, **changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -90,17 +90,17 @@ def test_a_fault_opens_one_incident_however_often_it_is_reported(scene: Scene) -
 
 
 def test_nothing_is_opened_before_git_and_the_nodes_are_known(scene: Scene) -> None:
-    scene.desk.read_git = False
+    scene.store.read_git = False
     scene.hear(finding())
-    scene.desk.read_git, scene.desk.nodes = True, None
+    scene.store.read_git, scene.store.nodes = True, None
     scene.hear(finding())
-    assert not scene.desk.cases
+    assert not scene.store.by_id
 
 
 def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(scene: Scene) -> None:
     scene.hear(finding(), name="gpu-02")
-    assert not scene.desk.cases
-    scene.desk.know([node(), node("gpu-02", "uid-02")])
+    assert not scene.store.by_id
+    scene.store.know([node(), node("gpu-02", "uid-02")])
     scene.hear(finding(), name="gpu-02")
     assert scene.incident.node == "gpu-02"
 
@@ -156,7 +156,7 @@ def test_findings_that_stay_away_for_five_minutes_close_the_incident(scene: Scen
     scene.hear()
     assert scene.incident.state is State.CLOSED
     assert scene.incident.ending is not None
-    assert scene.incident.ending.why is Why.CLEARED
+    assert scene.incident.ending.why is CloseReason.CLEARED
 
 
 def test_findings_that_come_back_start_the_five_minutes_anew(scene: Scene) -> None:
@@ -174,10 +174,10 @@ def test_a_silent_node_has_not_been_seen_healthy(scene: Scene) -> None:
     scene.hear(finding())
     scene.hear()
     scene.pass_time(minutes=10)
-    gpu = scene.desk.find("uid-01", Cause.GPU)
+    gpu = scene.store.find("uid-01", Cause.GPU)
     assert gpu is not None
     assert (gpu.incident.state, gpu.incident.clear_since) == (State.OPEN, None)
-    agent = scene.desk.find("uid-01", Cause.AGENT)
+    agent = scene.store.find("uid-01", Cause.AGENT)
     assert agent is not None
     assert agent.incident.findings[0].check == "silence"
 
@@ -185,7 +185,7 @@ def test_a_silent_node_has_not_been_seen_healthy(scene: Scene) -> None:
 def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speaks(scene: Scene) -> None:
     scene.hear()
     scene.pass_time(seconds=90)
-    assert not scene.desk.cases
+    assert not scene.store.by_id
     scene.pass_time(seconds=1)
     assert scene.incident.cause is Cause.AGENT
     revision = scene.incident.revision
@@ -199,7 +199,7 @@ def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speak
 
 
 def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(scene: Scene) -> None:
-    scene.desk.know([node(), node("cpu-01", "uid-09", pool="none")])
+    scene.store.know([node(), node("cpu-01", "uid-09", pool="none")])
     scene.pass_time(seconds=91)
     assert scene.incident.node == "gpu-01"
 
@@ -208,9 +208,9 @@ def test_a_node_that_joins_later_has_its_three_reports_time_too(scene: Scene) ->
     scene.hear()
     scene.now += timedelta(hours=1)
     scene.hear()
-    scene.desk.know([node(), node("gpu-02", "uid-02")])
+    scene.store.know([node(), node("gpu-02", "uid-02")])
     scene.pass_time(seconds=90)
-    assert not scene.desk.cases
+    assert not scene.store.by_id
     scene.hear()
     scene.pass_time(seconds=1)
     assert scene.incident.node == "gpu-02"
@@ -234,7 +234,7 @@ def test_what_is_still_wrong_when_a_repair_has_ended_is_opened_then(scene: Scene
     scene.hear(other, boot=NEW_BOOT)
     scene.put(state=State.CLOSED)
     scene.hear(other, boot=NEW_BOOT)
-    assert scene.desk.find("uid-01", Cause.HOST) is not None
+    assert scene.store.find("uid-01", Cause.HOST) is not None
 
 
 def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(scene: Scene) -> None:
@@ -244,7 +244,7 @@ def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(scene: Scene) -> N
     scene.hear(finding(), boot=NEW_BOOT)
     assert (scene.incident.boot_id, scene.incident.opened_boot_id) == (NEW_BOOT, BOOT)
     assert scene.incident.stamp != stamp
-    assert scene.case.looked_at is None
+    assert scene.open_incident.looked_at is None
 
 
 def test_a_changed_finding_voids_a_decision_in_flight(scene: Scene) -> None:
@@ -267,17 +267,21 @@ def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(sc
 
 def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> None:
     scene.hear(finding())
-    scene.desk.know([node(uid="uid-77")])
+    scene.store.know([node(uid="uid-77")])
     scene.pass_time(seconds=1)
-    ended = next(case.incident for case in scene.desk.cases.values() if case.incident.node_uid == "uid-01")
-    assert (ended.state, ended.ending and ended.ending.why) == (State.CLOSED, Why.NODE_GONE)
+    ended = next(
+        open_incident.incident
+        for open_incident in scene.store.by_id.values()
+        if open_incident.incident.node_uid == "uid-01"
+    )
+    assert (ended.state, ended.ending and ended.ending.why) == (State.CLOSED, CloseReason.NODE_GONE)
 
 
 def test_the_same_fault_again_is_a_new_incident_with_a_new_id(scene: Scene) -> None:
     scene.hear(finding())
     first = scene.incident.id
     scene.put(state=State.CLOSED)
-    scene.desk.drop(first)
+    scene.store.drop(first)
     scene.hear(finding())
     assert scene.incident.id != first
     assert scene.incident.id.startswith("gpu-01-")
@@ -291,11 +295,11 @@ def test_a_held_incident_waits_for_a_person_however_healthy_the_node_looks(scene
         scene.now += timedelta(seconds=30)
         scene.hear()
     assert scene.incident.state is State.HELD
-    assert scene.desk.follow(scene.case, Event.RESOLVED)
+    assert scene.store.follow(scene.open_incident, IncidentEvent.RESOLVED)
 
 
 def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot() -> None:
-    book = ReportBook(lambda: NOW)
+    reports = ReportStore(lambda: NOW)
 
     def report(sequence: int, boot: str = BOOT, *findings: Finding) -> NodeReport:
         return NodeReport(
@@ -303,16 +307,16 @@ def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot(
             inventory=Inventory(gpus=None), findings=findings, blind_spots=(),
         )  # fmt: skip
 
-    assert book.accept(report(5)) is Verdict.NEW
-    assert book.accept(report(5)) is Verdict.SAME
-    assert book.accept(report(6)) is Verdict.SAME
-    assert book.accept(report(4)) is Verdict.STALE
-    assert book.accept(report(7, BOOT, finding())) is Verdict.NEW
-    assert book.accept(report(1, NEW_BOOT)) is Verdict.NEW
-    held = book.newest("gpu-01")
+    assert reports.accept(report(5)) is Reception.NEW
+    assert reports.accept(report(5)) is Reception.SAME
+    assert reports.accept(report(6)) is Reception.SAME
+    assert reports.accept(report(4)) is Reception.STALE
+    assert reports.accept(report(7, BOOT, finding())) is Reception.NEW
+    assert reports.accept(report(1, NEW_BOOT)) is Reception.NEW
+    held = reports.newest("gpu-01")
     assert held is not None
     assert (held.report.sequence, held.report.boot_id, held.age_seconds) == (1, NEW_BOOT, 0.0)
-    assert book.newest("gpu-02") is None
+    assert reports.newest("gpu-02") is None
 
 
 EXPECTED_OF_A_REPAIR = [("xid", code) for code in ("45", "79", "149", "154", "155")] + [("sxid", "20034")]
@@ -330,10 +334,10 @@ def test_what_a_repair_brings_about_opens_nothing_until_it_has_ended(
     shaken = replace_finding(finding(), check=subsystem, subsystem=subsystem, code=code)
     scene.hear(disk, shaken)
     scene.pass_time(minutes=1)
-    assert [each.cause for each in scene.desk.incidents] == [Cause.STORAGE]
+    assert [each.cause for each in scene.store.incidents] == [Cause.STORAGE]
     scene.put(state=State.OPEN)
     scene.hear(disk, shaken)
-    assert {each.cause for each in scene.desk.incidents} == {Cause.STORAGE, Cause.GPU}
+    assert {each.cause for each in scene.store.incidents} == {Cause.STORAGE, Cause.GPU}
 
 
 def replace_finding(each: Finding, **changes: object) -> Finding:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.incident import Cause
-from bot.recommend import PROVIDER, RUNGS, covers, leading, recommend
+from bot.incidents.incident import Cause
+from bot.incidents.recommend import PROVIDER, RUNGS, covers, leading, recommend
 from checks.finding import Action, Severity
 from reconciler.repair.steps import STEPS
 from tests.bot.samples import finding, pod

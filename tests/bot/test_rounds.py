@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
 
-from bot.lifecycle.metrics import Metrics
-from bot.lifecycle.rounds import Bell, Step, run
+from bot.loops.scheduler import PeriodicTask, Signal, run
+from bot.metrics import Metrics
 
 LONG = timedelta(hours=1)
 PATIENCE = 20.0
@@ -20,7 +20,9 @@ async def _until(what: Callable[[], object]) -> None:
         await asyncio.sleep(0.01)
 
 
-def _run(seconds: float, *steps: Step, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Metrics:
+def _run(
+    seconds: float, *steps: PeriodicTask, meanwhile: Callable[[], Awaitable[None]] | None = None
+) -> Metrics:
     metrics = Metrics()
 
     async def for_a_while() -> None:
@@ -43,31 +45,31 @@ def test_a_step_looks_again_after_the_time_it_asked_for() -> None:
         looks.append(time.monotonic())
         return timedelta(seconds=0.1)
 
-    _run(0.0, Step("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 4))
+    _run(0.0, PeriodicTask("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 4))
     assert all(later - earlier > 0.05 for earlier, later in pairwise(looks))
 
 
 def test_a_ring_wakes_a_step_at_once() -> None:
     looks: list[float] = []
-    bell = Bell()
+    changed = Signal()
 
     async def look() -> timedelta:
         looks.append(time.monotonic())
         return LONG
 
-    async def ring() -> None:
+    async def notify() -> None:
         # A ring before the first look asks for no second one.
         await _until(lambda: looks)
-        bell.ring()
+        changed.notify()
         await _until(lambda: len(looks) == 2)
 
-    _run(0.3, Step("step", (bell,), look), meanwhile=ring)
+    _run(0.3, PeriodicTask("step", (changed,), look), meanwhile=notify)
     assert len(looks) == 2
 
 
 def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
     state = {"looking": 0, "most": 0, "looks": 0}
-    bell = Bell()
+    changed = Signal()
 
     async def look() -> timedelta:
         state["looking"] += 1
@@ -77,13 +79,13 @@ def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
         state["looking"] -= 1
         return LONG
 
-    async def ring() -> None:
+    async def notify() -> None:
         await _until(lambda: state["looking"])
         for _ in range(3):
-            bell.ring()
+            changed.notify()
         await _until(lambda: state["looks"] == 2)
 
-    metrics = _run(0.6, Step("step", (bell,), look), meanwhile=ring)
+    metrics = _run(0.6, PeriodicTask("step", (changed,), look), meanwhile=notify)
     assert (state["looks"], state["most"]) == (2, 1)
     assert metrics.registry.get_sample_value(
         "clusterwright_bot_rounds_total", {"round": "step", "kind": "overrun"}
@@ -92,16 +94,16 @@ def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
 
 def test_a_dependency_that_asked_for_patience_is_not_rung_awake() -> None:
     looks: list[float] = []
-    bell = Bell()
+    changed = Signal()
 
     async def look() -> timedelta:
         looks.append(time.monotonic())
         return -timedelta(seconds=30)
 
-    async def ring() -> None:
-        bell.ring()
+    async def notify() -> None:
+        changed.notify()
 
-    _run(0.3, Step("step", (bell,), look), meanwhile=ring)
+    _run(0.3, PeriodicTask("step", (changed,), look), meanwhile=notify)
     assert len(looks) == 1
 
 
@@ -112,7 +114,7 @@ def test_a_step_that_fails_goes_on() -> None:
         looks.append(time.monotonic())
         raise RuntimeError("nobody foresaw this")
 
-    _run(0.0, Step("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 2))
+    _run(0.0, PeriodicTask("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 2))
     assert looks[1] - looks[0] > 0.5
 
 
@@ -131,6 +133,6 @@ def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None
         free_again.append(time.monotonic())
         await _until(lambda: looks[-1] > free_again[0])
 
-    _run(0.0, Step("step", (), look), meanwhile=block)
+    _run(0.0, PeriodicTask("step", (), look), meanwhile=block)
     assert any(later - earlier >= 1.2 for earlier, later in pairwise(looks))
     assert looks[-1] > free_again[0]

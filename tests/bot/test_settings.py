@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.__main__ import main
-from bot.settings import Settings
+from bot.settings import BotSettings
 from reconciler.settings import SettingsError, load
 
 GOOD = """
@@ -38,12 +38,12 @@ def write(directory: Path, text: str = GOOD) -> Path:
 
 def complaint(directory: Path, text: str) -> str:
     with pytest.raises(SettingsError) as found:
-        load(Settings, write(directory, text))
+        load(BotSettings, write(directory, text))
     return str(found.value)
 
 
 def test_defaults_are_the_products_and_other_programs_tables_are_passed_over(tmp_path: Path) -> None:
-    own = load(Settings, write(tmp_path)).bot
+    own = load(BotSettings, write(tmp_path)).bot
     assert (own.report_interval_seconds, own.clear_after_seconds, own.offer_lifetime_seconds) == (
         30,
         300,

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from bot.lifecycle.metrics import Metrics
-from bot.lifecycle.threads import (
-    Bucket,
+from bot.loops.threads import (
     ChatRefusedError,
     ChatUnavailableError,
     ChatUnknownError,
-    Mark,
+    MessageMetadata,
+    RateLimit,
 )
-from bot.message.blocks import Message, section
-from bot.slack.speak import EVENT_TYPE, Speaker
+from bot.messages.blocks import Message, section
+from bot.metrics import Metrics
+from bot.slack.outbound import EVENT_TYPE, SlackChat
 from tests.bot.samples import NOW
 from tests.bot.stage import APPROVER, CHANNEL, GUEST, ROBOT, SHY, people
 from tests.lab.slack.emulator import Slack
 
-MARK = Mark("gpu-01-a1b2c3", "root", "d" * 16, 3, "s" * 16)
+MARK = MessageMetadata("gpu-01-a1b2c3", "root", "d" * 16, 3, "s" * 16)
 HELLO = Message("hello", (section("hello"),))
 SINCE = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -34,20 +34,20 @@ def slack() -> Iterator[Slack]:
         yield emulator
 
 
-def with_speaker(slack: Slack, work: Callable[[Speaker], Awaitable[Any]]) -> Any:
+def with_speaker(slack: Slack, work: Callable[[SlackChat], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        speaker = Speaker.connect(slack.base_url, 2, lambda: slack.bot_token, CHANNEL, Metrics())
-        await speaker.introduce()
-        return await work(speaker)
+        chat = SlackChat.connect(slack.base_url, 2, lambda: slack.bot_token, CHANNEL, Metrics())
+        await chat.introduce()
+        return await work(chat)
 
     return asyncio.run(run())
 
 
 def test_what_was_posted_is_found_again_with_its_mark(slack: Slack) -> None:
-    async def work(speaker: Speaker) -> Any:
-        ts = await speaker.post(HELLO, MARK)
-        await speaker.post(HELLO, Mark("gpu-01-a1b2c3", "approved-1", "e" * 16, 3, "s" * 16), ts)
-        return ts, await speaker.roots(SINCE), await speaker.thread(CHANNEL, ts)
+    async def work(chat: SlackChat) -> Any:
+        ts = await chat.post(HELLO, MARK)
+        await chat.post(HELLO, MessageMetadata("gpu-01-a1b2c3", "approved-1", "e" * 16, 3, "s" * 16), ts)
+        return ts, await chat.roots(SINCE), await chat.thread(CHANNEL, ts)
 
     ts, roots, thread = with_speaker(slack, work)
     assert [(each.ts, each.mark) for each in roots] == [(ts, MARK)]
@@ -62,15 +62,15 @@ def test_metadata_that_somebody_else_wrote_is_not_believed(slack: Slack) -> None
             metadata={"event_type": EVENT_TYPE, "event_payload": payload},
         )  # fmt: skip
 
-    async def work(speaker: Speaker) -> Any:
-        return await speaker.roots(SINCE)
+    async def work(chat: SlackChat) -> Any:
+        return await chat.roots(SINCE)
 
     assert with_speaker(slack, work) == ()
 
 
 def test_no_post_unfurls_links(slack: Slack) -> None:
-    async def work(speaker: Speaker) -> Any:
-        await speaker.post(HELLO, MARK)
+    async def work(chat: SlackChat) -> Any:
+        await chat.post(HELLO, MARK)
 
     with_speaker(slack, work)
     (call,) = slack.calls("chat.postMessage")
@@ -97,10 +97,10 @@ def test_no_post_unfurls_links(slack: Slack) -> None:
 def test_how_a_call_ended_is_told_for_what_it_is_and_it_is_sent_once(
     slack: Slack, plan: Callable[[Any], None], expected: type[Exception]
 ) -> None:
-    async def work(speaker: Speaker) -> None:
+    async def work(chat: SlackChat) -> None:
         plan(slack.faults)
         with pytest.raises(expected):
-            await speaker.post(HELLO, MARK)
+            await chat.post(HELLO, MARK)
 
     with_speaker(slack, work)
     assert len(slack.calls("chat.postMessage")) <= 1
@@ -108,12 +108,12 @@ def test_how_a_call_ended_is_told_for_what_it_is_and_it_is_sent_once(
 
 
 def test_a_limited_method_is_paused_and_the_others_are_not(slack: Slack) -> None:
-    async def work(speaker: Speaker) -> float:
+    async def work(chat: SlackChat) -> float:
         slack.faults.ratelimited("chat.postMessage", 7)
         for _ in range(3):
             with pytest.raises(ChatUnavailableError) as found:
-                await speaker.post(HELLO, MARK)
-        assert await speaker.account(APPROVER) is not None
+                await chat.post(HELLO, MARK)
+        assert await chat.account(APPROVER) is not None
         return found.value.retry_after_seconds
 
     assert 5 < with_speaker(slack, work) <= 7
@@ -121,21 +121,21 @@ def test_a_limited_method_is_paused_and_the_others_are_not(slack: Slack) -> None
 
 
 def test_a_slack_that_is_away_is_unavailable_and_nothing_is_lost(slack: Slack) -> None:
-    async def work(speaker: Speaker) -> None:
+    async def work(chat: SlackChat) -> None:
         slack.stop()
         with pytest.raises(ChatUnavailableError):
-            await speaker.post(HELLO, MARK)
+            await chat.post(HELLO, MARK)
         slack.start()
         await asyncio.sleep(1.1)
-        await speaker.post(HELLO, MARK)
+        await chat.post(HELLO, MARK)
 
     with_speaker(slack, work)
     assert len(slack.messages(CHANNEL)) == 1
 
 
 def test_accounts_are_what_slack_says(slack: Slack) -> None:
-    async def work(speaker: Speaker) -> Any:
-        return [await speaker.account(user) for user in (APPROVER, GUEST, SHY, ROBOT, "U0NOBODY")]
+    async def work(chat: SlackChat) -> Any:
+        return [await chat.account(user) for user in (APPROVER, GUEST, SHY, ROBOT, "U0NOBODY")]
 
     approver, guest, shy, robot, nobody = with_speaker(slack, work)
     assert (approver.email, approver.bot, approver.guest) == ("approver@example.com", False, False)
@@ -149,16 +149,16 @@ def test_the_token_is_read_again_for_each_call(slack: Slack) -> None:
     tokens = iter([slack.bot_token, "xoxb-old-example", slack.bot_token])
 
     async def run() -> None:
-        speaker = Speaker.connect(slack.base_url, 2, lambda: next(tokens), CHANNEL, Metrics())
-        await speaker.introduce()
+        chat = SlackChat.connect(slack.base_url, 2, lambda: next(tokens), CHANNEL, Metrics())
+        await chat.introduce()
         with pytest.raises(ChatUnavailableError):
-            await speaker.account(APPROVER)
+            await chat.account(APPROVER)
 
     asyncio.run(run())
 
 
 def test_a_bucket_lets_a_burst_pass_and_then_one_at_a_time() -> None:
-    bucket = Bucket(3, timedelta(seconds=2))
+    bucket = RateLimit(3, timedelta(seconds=2))
     assert [bucket.take(NOW) for _ in range(5)] == [True, True, True, False, False]
     assert not bucket.take(NOW + timedelta(seconds=1))
     assert bucket.take(NOW + timedelta(seconds=2))

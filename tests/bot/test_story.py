@@ -7,19 +7,19 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from bot.incident import Ending, Event, Incident, State, Why, follow
-from bot.records import event as events
-from bot.records.event import wanted
-from bot.records.story import Story, catch_up, restore, story
-from bot.records.value import TS, Thread
-from reconciler import recorder
-from reconciler.repair.record import Phase, RepairOutcome, action_id
+from bot.incidents import next_commit as events
+from bot.incidents.incident import CloseReason, Closure, Incident, IncidentEvent, State, follow
+from bot.incidents.next_commit import wanted
+from bot.incidents.restore import IncidentRecords, catch_up, restore, story
+from bot.incidents.value import TS, ThreadOpened
+from reconciler.incidents.records import Phase, RepairOutcome, action_id
+from reconciler.source import recording
 from tests.bot.samples import NOW, OTHER, decision, finding, in_state, incident, offer, outcome, pod
 
 CHANNEL = ("C0INCIDENTS", "1796008365.000100")
 
 
-def told(*made: recorder.Event, **more: bytes) -> Story:
+def told(*made: recording.Commit, **more: bytes) -> IncidentRecords:
     """The story in the files of some events; `more` adds files by name."""
     files = {path.split("/")[-1]: text.encode() for each in made for path, text in each.files.items()}
     return story(
@@ -31,7 +31,7 @@ def written(value: RepairOutcome) -> bytes:
     return yaml.safe_dump(value.model_dump(mode="json", by_alias=True, exclude_none=True)).encode()
 
 
-def some(found: recorder.Event | None) -> recorder.Event:
+def some(found: recording.Commit | None) -> recording.Commit:
     assert found is not None
     return found
 
@@ -48,7 +48,7 @@ REJECTED = some(
     events.decision(replace(in_state(State.DECIDING), decision=decision(approves=False, reason="no: wait")))
 )
 CLOSED = some(
-    events.closed(incident(state=State.CLOSED, ending=Ending(Why.CLEARED, NOW + timedelta(hours=1))))
+    events.closed(incident(state=State.CLOSED, ending=Closure(CloseReason.CLEARED, NOW + timedelta(hours=1))))
 )
 
 
@@ -68,7 +68,7 @@ def test_opened_names_the_boards_that_are_known_and_they_are_read_back() -> None
 
 def test_an_approval_is_one_commit_of_two_files_by_the_approver_with_trailers() -> None:
     assert sorted(path.split("/")[-1] for path in APPROVED.files) == ["approval-1.yaml", "repair-1.yaml"]
-    assert APPROVED.author == recorder.Person("Example Approver", "approver@example.com")
+    assert APPROVED.author == recording.Person("Example Approver", "approver@example.com")
     assert [key for key, _ in APPROVED.trailers] == ["Incident", "Node", "Action", "Approved-by"]
     record = yaml.safe_load(next(text for path, text in APPROVED.files.items() if "repair-1" in path))
     about = incident()
@@ -103,7 +103,7 @@ def test_every_file_is_read_back_as_it_was_written() -> None:
         (told(OPENED, CLOSED), State.CLOSED, 1),
     ],
 )
-def test_state_is_the_fold_over_the_files(files: Story, state: State, attempt: int) -> None:
+def test_state_is_the_fold_over_the_files(files: IncidentRecords, state: State, attempt: int) -> None:
     found = back(restore(files))
     assert (found.state, found.attempt) == (state, attempt)
 
@@ -142,7 +142,7 @@ def test_a_living_incident_catches_up_with_each_file_as_it_comes() -> None:
         seen.append(catch_up(seen[-1], files))
     assert [each.state for each in seen] == [State.OPEN, State.OPEN, State.OPEN, State.APPROVED, State.CLOSED]
     assert all(before.revision <= after.revision for before, after in pairwise(seen))
-    assert seen[-1].ending == Ending(Why.REPAIRED, outcome().finished_at)
+    assert seen[-1].ending == Closure(CloseReason.REPAIRED, outcome().finished_at)
 
 
 def test_a_decision_in_flight_gives_way_to_the_one_that_git_has() -> None:
@@ -183,7 +183,7 @@ def test_a_ts_is_text_of_ten_and_six_digits() -> None:
     assert TS.startswith("^")
     for bad in ("1796008365", "1796008365.1", "1796008365.0001000"):
         with pytest.raises(ValueError, match="ts"):
-            Thread(incident="i", channel="C1", ts=bad)
+            ThreadOpened(incident="i", channel="C1", ts=bad)
 
 
 def test_what_git_lacks_is_wanted_in_order_and_decisions_before_threads() -> None:
@@ -195,7 +195,9 @@ def test_what_git_lacks_is_wanted_in_order_and_decisions_before_threads() -> Non
     assert wanted(deciding, CHANNEL) == events.opened(deciding)
     assert wanted(replace(deciding, recorded=frozenset(names)), CHANNEL) == APPROVED
     closed = incident(
-        state=State.CLOSED, ending=Ending(Why.CLEARED, NOW), recorded=frozenset({*names, "thread.yaml"})
+        state=State.CLOSED,
+        ending=Closure(CloseReason.CLEARED, NOW),
+        recorded=frozenset({*names, "thread.yaml"}),
     )
     assert wanted(closed, CHANNEL) == events.closed(closed)
     assert wanted(replace(closed, recorded=closed.recorded | {"closed.yaml"}), CHANNEL) is None
@@ -219,8 +221,8 @@ def test_rejections_are_numbered_by_those_before() -> None:
 
 def test_a_second_attempt_has_its_own_files_and_action() -> None:
     again = back(restore(told(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))))
-    offered = follow(again, Event.OFFER_CHANGED, offer=offer(pod()))
-    deciding = follow(back(offered), Event.DECIDED, decision=decision(attempt=2))
+    offered = follow(again, IncidentEvent.OFFER_CHANGED, offer=offer(pod()))
+    deciding = follow(back(offered), IncidentEvent.DECIDED, decision=decision(attempt=2))
     made = some(events.decision(back(deciding)))
     assert sorted(path.split("/")[-1] for path in made.files) == ["approval-2.yaml", "repair-2.yaml"]
     assert (

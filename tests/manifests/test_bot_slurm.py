@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bot.settings import Settings
+from bot.settings import BotSettings
 from checks.slurm.node import COMMAND, parse
 from reconciler.settings import load
 from tests.lab.kube.real import RealKube
@@ -105,7 +105,7 @@ def test_the_component_turns_the_setting_on_and_mounts_what_it_names(
     for each in bot["env"]:
         if each["name"].startswith("CLUSTERWRIGHT_BOT__"):
             monkeypatch.setenv(each["name"], each["value"])
-    slurm = load(Settings, MANIFESTS / "base/clusterwright.toml").bot.slurm
+    slurm = load(BotSettings, MANIFESTS / "base/clusterwright.toml").bot.slurm
     assert slurm is not None
     assert slurm.scontrol == "scontrol"
     assert slurm.conf_file is not None

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from checks.finding import Action
-from reconciler.act import Actor
-from reconciler.connection import Connection
+from reconciler.incidents.records import Evidence, Phase, RepairRecord, RepairSpec, RepairStatus
+from reconciler.kube.connection import Connection
+from reconciler.kube.write import KubernetesWriter
 from reconciler.repair import steps
-from reconciler.repair.record import Evidence, Phase, RepairRecord, RepairSpec, RepairStatus
 from tests.lab import manifests
 from tests.lab.kube.real import RealKube
 
@@ -34,7 +34,7 @@ def kubectl(real_server: RealKube) -> Kubectl:
 def repair(real_server: RealKube) -> str:
     """A repair under way, written by the reconciler's own account; its name."""
     connection = Connection(real_server.kubeconfig_for("clusterwright-reconciler"), 10.0)
-    actor = Actor(connection, "clusterwright")
+    actor = KubernetesWriter(connection, "clusterwright")
     name = "gpu-01-0123456789ab"
     spec = example_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
     actor.create_repair(name, spec)

@@ -42,8 +42,8 @@ def test_the_cluster_template_is_a_valid_configuration() -> None:
 @pytest.mark.parametrize("file", ["base/clusterwright.toml", "overlays/example/clusterwright.toml"])
 def test_the_settings_in_the_manifests_are_accepted_by_each_program(file: str) -> None:
     path = MANIFESTS / file
-    assert reconciler_settings.load(reconciler_settings.Settings, path).git.backend == "github"
-    assert reconciler_settings.load(bot_settings.Settings, path).bot.address == ("0.0.0.0", 8443)
+    assert reconciler_settings.load(reconciler_settings.ReconcilerSettings, path).git.backend == "github"
+    assert reconciler_settings.load(bot_settings.BotSettings, path).bot.address == ("0.0.0.0", 8443)
     agent = agent_settings.load(path, {"CLUSTERWRIGHT_AGENT__NODE": "gpu-01"})
     assert (agent.node, str(agent.kernel_log_path)) == ("gpu-01", "/dev/kmsg")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from checks.report import AUDIENCE
-from reconciler.act import CRDS, Actor
-from reconciler.connection import Connection, UnavailableError
+from reconciler.kube.connection import Connection, UnavailableError
+from reconciler.kube.write import CRDS, KubernetesWriter
 from tests.lab import manifests
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.real import RealKube
@@ -160,7 +160,9 @@ def test_the_reconciler_defines_its_own_resource_on_a_cluster_without_it_and_no_
         server.request("GET", f"{CRDS}/repairs.clusterwright.dev")[0] != 404 and time.monotonic() < deadline
     ):
         time.sleep(0.1)
-    actor = Actor(Connection(server.kubeconfig_for("clusterwright-reconciler"), 10.0), "clusterwright")
+    actor = KubernetesWriter(
+        Connection(server.kubeconfig_for("clusterwright-reconciler"), 10.0), "clusterwright"
+    )
     actor.apply_crd(definition)
     assert server.request("GET", f"{CRDS}/repairs.clusterwright.dev")[0] == 200
 

@@ -19,31 +19,31 @@ import yaml
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
-from reconciler.act import Actor
 from reconciler.config.reader import read
 from reconciler.config.schema import Config
-from reconciler.connection import Answer, Connection, Object
-from reconciler.follow import Desired, GitOrders
-from reconciler.intake import read_repair
-from reconciler.observe import Observer
-from reconciler.recorder import AlreadyRecordedError, Event, RecordUnavailableError
-from reconciler.repair.admission import outcome_path
-from reconciler.repair.execute import Pass, advance
-from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
-from reconciler.repair.record import (
+from reconciler.incidents.admission import outcome_path
+from reconciler.incidents.records import (
     Approval,
-    Approver,
+    Decider,
     Evidence,
     PlannedPod,
+    RecordValue,
     RepairRecord,
     RepairSpec,
-    Value,
     action_id,
     evidence_digest,
 )
+from reconciler.kube.connection import ApiResponse, Connection, Object
+from reconciler.kube.read import KubernetesReader
+from reconciler.kube.write import KubernetesWriter
+from reconciler.repair.admit import read_repair
+from reconciler.repair.executor import Pass, advance
+from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
+from reconciler.repair.reports import NodeReports
 from reconciler.repair.scene import Repair, Scene, repair_name
 from reconciler.repair.steps import plan
-from reconciler.reports import Reports
+from reconciler.source.git_source import Desired, GitRecordSource
+from reconciler.source.recording import AlreadyRecordedError, Commit, RecordUnavailableError
 from tests.lab.kube.kube import Kube
 
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -86,7 +86,7 @@ def config(text: bytes = CONFIG) -> Config:
     return found
 
 
-def dump(value: Value) -> bytes:
+def dump(value: RecordValue) -> bytes:
     content = value.model_dump(mode="json", by_alias=True, exclude_none=True)
     return yaml.safe_dump(content, sort_keys=False).encode()
 
@@ -129,7 +129,7 @@ class FusedConnection(Connection):
         body: Object | None = None,
         params: Any = None,
         content_type: str = "application/json",
-    ) -> Answer:
+    ) -> ApiResponse:
         send = self._wire.request
         if method == "GET":
             return send(method, path, body, params, content_type)
@@ -179,10 +179,10 @@ class BmcDoor:
 class Notebook:
     """The incident branch as a recorder writes it; `down` makes it unavailable."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[Commit] = field(default_factory=list)
     down: bool = False
 
-    def record(self, event: Event) -> str:
+    def record(self, event: Commit) -> str:
         if self.down:
             raise RecordUnavailableError("the Git host is down")
         for known in self.events:
@@ -201,7 +201,7 @@ class NotebookDoor:
     notebook: Notebook
     fuse: Fuse
 
-    def record(self, event: Event) -> str:
+    def record(self, event: Commit) -> str:
         return self.fuse.burn(lambda: self.notebook.record(event))
 
 
@@ -256,7 +256,7 @@ class Site:
         self.token_file = workdir / "token"
         self.token_file.write_text("example-token")
         self.wire = Connection(kube.admin_kubeconfig, 10)
-        self.reports = Reports(bot.url, self.token_file, None, 5)
+        self.reports = NodeReports(bot.url, self.token_file, None, 5)
         self.node_uid = self._make_node()
         self.beat()
         self.report(OLD, FAULT)
@@ -400,7 +400,7 @@ class Site:
     def approval(self, record: RepairRecord, **changes: Any) -> Approval:
         fields: dict[str, Any] = {
             "decision_id": "d1", "action": record.action, "evidence": record.evidence, "via": "slack",
-            "approver": Approver(name="Example Approver", email="approver@example.com"),
+            "approver": Decider(name="Example Approver", email="approver@example.com"),
             "approved_at": record.approved_at, "expires_at": record.expires_at,
         }  # fmt: skip
         return Approval(**{**fields, **changes})
@@ -416,12 +416,12 @@ class Site:
         self.put(record)
         spec = RepairSpec(record_path=self.path, record_commit="c0ffee", record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-        self.doors().actor.create_repair(repair_name(self.node, record.action_id), body)
+        self.clients().writer.create_repair(repair_name(self.node, record.action_id), body)
         return record
 
     # ---- the program
 
-    def doors(self, fuse: Fuse | None = None) -> Scene:
+    def clients(self, fuse: Fuse | None = None) -> Scene:
         """Return the scene of one pass, at the time that it is now."""
         fuse = fuse or Fuse()
         connection = FusedConnection(self.wire, fuse)
@@ -429,12 +429,12 @@ class Site:
         if self.git_valid <= timedelta(0):
             desired = replace(desired, read_at=None)
         return Scene(
-            observer=Observer(connection),
-            actor=Actor(connection, "clusterwright"),
+            reader=KubernetesReader(connection),
+            writer=KubernetesWriter(connection, "clusterwright"),
             reports=self.reports,
             machines=BmcDoor(self.bmc, fuse),
             recorder=NotebookDoor(self.notebook, fuse),
-            orders=GitOrders(desired, self.git_valid),
+            orders=GitRecordSource(desired, self.git_valid),
             config=self.config,
             namespace="clusterwright",
             stale_after=STALE,
@@ -453,7 +453,7 @@ class Site:
 
     def one_pass(self, fuse: Fuse | None = None) -> Pass:
         """Take the repair one pass further; time does not move."""
-        return advance(self.repair(), self.doors(fuse))
+        return advance(self.repair(), self.clients(fuse))
 
     def settle(self) -> Pass:
         """Take the repair as far as it goes without waiting."""
@@ -488,7 +488,7 @@ class Site:
     def marks(self) -> tuple[bool, list[str], str]:
         """Return whether the node is unschedulable, the keys of its taints, and who holds its lease."""
         spec = self.raw_node()["spec"]
-        lease = self.doors().observer.lease("clusterwright", f"clusterwright-repair-{self.node}")
+        lease = self.clients().reader.lease("clusterwright", f"clusterwright-repair-{self.node}")
         taints = [each["key"] for each in spec.get("taints") or ()]
         return bool(spec.get("unschedulable")), taints, lease.holder if lease else ""
 

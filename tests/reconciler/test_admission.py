@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.finding import Action
-from reconciler.repair.admission import (
+from reconciler.incidents.admission import (
     Admitted,
-    Refused,
-    Unreadable,
+    NotAdmitted,
+    UnreadableRecord,
     admit,
     approvers_of,
     open_records,
     outcome_path,
 )
-from reconciler.repair.record import Approver, Phase, RepairRecord, action_id, digest
+from reconciler.incidents.records import Decider, Phase, RepairRecord, action_id, digest
 from tests.reconciler.site import CONFIG, START, Site, config, dump
 
 NOW = START + timedelta(minutes=1)
 
 
-def judged(site: Site, now: Any = NOW) -> Admitted | Refused | Unreadable:
+def judged(site: Site, now: Any = NOW) -> Admitted | NotAdmitted | UnreadableRecord:
     return admit(site.path, site.files, config(), now)
 
 
@@ -98,13 +98,13 @@ def test_a_record_that_claims_anything_else_is_refused(site: Site, name: str) ->
     changed = change(record)
     site.put(changed, site.approval(record, evidence=changed.evidence, action=changed.action))
     found = judged(site)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
 
 APPROVALS: dict[str, tuple[dict[str, Any], Phase, str]] = {
     "a stranger": (
-        {"approver": Approver(name="Example Visitor", email="visitor@example.com")},
+        {"approver": Decider(name="Example Visitor", email="visitor@example.com")},
         Phase.LAPSED,
         "visitor@example.com may not approve",
     ),
@@ -125,7 +125,7 @@ def test_an_approval_that_does_not_cover_the_record_is_refused(site: Site, name:
     record = site.record()
     site.put(record, site.approval(record, **changes))
     found = judged(site)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
 
@@ -137,7 +137,7 @@ def test_an_approval_of_other_evidence_is_refused(site: Site, field: str) -> Non
     other = record.evidence.model_copy(update={field: "other"})
     site.put(record, site.approval(record, evidence=other))
     found = judged(site)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert found.reason == "approval-1.yaml approves something else than the record orders"
 
 
@@ -145,7 +145,7 @@ def test_an_approver_who_left_the_list_voids_the_approval(site: Site) -> None:
     site.put(site.record())
     nobody = config(CONFIG.replace(b"approver@example.com", b"another@example.com"))
     found = admit(site.path, site.files, nobody, NOW)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert found.phase is Phase.LAPSED
 
 
@@ -154,7 +154,7 @@ def test_what_has_ended_is_not_begun_again(site: Site, name: str) -> None:
     site.put(site.record())
     site.files[f"{site.directory}/{name}"] = b""
     found = judged(site)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert found.phase is Phase.LAPSED
 
 
@@ -171,7 +171,7 @@ UNREADABLE = {
 def test_a_file_that_is_no_record_is_unreadable_and_says_where(site: Site, name: str) -> None:
     site.files[site.path] = UNREADABLE[name]
     found = judged(site)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableRecord)
     assert str(found.faults[0]).startswith(f"{site.path}:")
 
 
@@ -179,21 +179,21 @@ def test_an_unknown_field_or_a_time_without_zone_is_unreadable(site: Site) -> No
     text = dump(site.record())
     for changed in (text + b"extra: 1\n", text.replace(b"T12:00:00Z", b"T12:00:00")):
         site.files[site.path] = changed
-        assert isinstance(judged(site), Unreadable)
+        assert isinstance(judged(site), UnreadableRecord)
 
 
 def test_an_approval_that_cannot_be_read_refuses_the_record(site: Site) -> None:
     site.put(site.record())
     site.files[f"{site.directory}/approval-1.yaml"] = b"- 1"
     found = judged(site)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotAdmitted)
     assert found.reason.startswith(f"an approval cannot be read: {site.directory}/approval-1.yaml:1: ")
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_admission_raise(content: bytes) -> None:
     path = "incidents/2026/11/gpu-01-abc123/repair-1.yaml"
-    assert isinstance(admit(path, {path: content}, config(), NOW), Unreadable)
+    assert isinstance(admit(path, {path: content}, config(), NOW), UnreadableRecord)
 
 
 def test_open_records_are_those_without_outcome_in_open_incidents() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.follow import Desired, Follower, GitOrders
-from reconciler.repair.admission import Admitted, Refused, Unreadable
+from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
 from reconciler.repair.scene import Unknown
+from reconciler.source.git_source import Desired, GitRecordSource, GitSource
 from tests.reconciler.site import START, Site
 from tests.reconciler.town import Town
 
@@ -19,17 +19,17 @@ def town(site: Site, tmp_path: Path) -> Town:
 
 
 @pytest.fixture
-def follower(town: Town) -> Follower:
-    return town.follower(town.repository())
+def git_source(town: Town) -> GitSource:
+    return town.git_source(town.repository())
 
 
-def test_configuration_and_open_records_are_read(town: Town, site: Site, follower: Follower) -> None:
+def test_configuration_and_open_records_are_read(town: Town, site: Site, git_source: GitSource) -> None:
     town.order(site)
-    follower.read(START)
-    desired = follower.desired
+    git_source.read(START)
+    desired = git_source.desired
     assert desired.config is not None
     assert desired.open_records == (site.path,)
-    orders = GitOrders(desired, VALID)
+    orders = GitRecordSource(desired, VALID)
     assert isinstance(orders.judge(site.path, START), Admitted)
     assert orders.stands(site.path, START) is True
     assert orders.stands("other", START) is False
@@ -37,47 +37,47 @@ def test_configuration_and_open_records_are_read(town: Town, site: Site, followe
 
 
 def test_before_the_first_read_nothing_is_known(site: Site) -> None:
-    orders = GitOrders(Desired(), VALID)
+    orders = GitRecordSource(Desired(), VALID)
     assert isinstance(orders.judge(site.path, START), Unknown)
     assert orders.stands(site.path, START) is None
     assert orders.owner(site.path) == ""
 
 
 def test_what_was_read_before_a_repair_was_seen_does_not_say_that_its_record_is_missing(
-    town: Town, site: Site, follower: Follower
+    town: Town, site: Site, git_source: GitSource
 ) -> None:
-    follower.read(START)
+    git_source.read(START)
     seen = START + timedelta(seconds=1)
-    before = GitOrders(follower.desired, VALID, seen)
+    before = GitRecordSource(git_source.desired, VALID, seen)
     assert before.judge(site.path, seen) == Unknown("Git was read before this repair was seen")
     assert before.stands(site.path, seen) is None
-    follower.read(seen)
-    after = GitOrders(follower.desired, VALID, seen)
-    assert isinstance(after.judge(site.path, seen), Unreadable)
+    git_source.read(seen)
+    after = GitRecordSource(git_source.desired, VALID, seen)
+    assert isinstance(after.judge(site.path, seen), UnreadableRecord)
     assert after.stands(site.path, seen) is False
     town.order(site)
-    follower.read(seen)
-    known = GitOrders(follower.desired, VALID, seen + timedelta(seconds=1))
+    git_source.read(seen)
+    known = GitRecordSource(git_source.desired, VALID, seen + timedelta(seconds=1))
     assert isinstance(known.judge(site.path, seen), Admitted)
 
 
-def test_a_branch_of_incidents_that_nobody_made_yet_is_no_trouble(town: Town, follower: Follower) -> None:
-    follower.read(START)
-    assert (follower.desired.open_records, follower.desired.read_at) == ((), START)
+def test_a_branch_of_incidents_that_nobody_made_yet_is_no_trouble(town: Town, git_source: GitSource) -> None:
+    git_source.read(START)
+    assert (git_source.desired.open_records, git_source.desired.read_at) == ((), START)
 
 
 def test_a_host_that_is_away_leaves_what_was_read_and_its_age_grows(
-    town: Town, site: Site, follower: Follower
+    town: Town, site: Site, git_source: GitSource
 ) -> None:
     town.order(site)
-    follower.read(START)
+    git_source.read(START)
     Path(town.host.url).rename(f"{town.host.url}-away")
     with capture_logs() as logs:
         for seconds in (10, 20, 61):
-            follower.read(START + timedelta(seconds=seconds))
+            git_source.read(START + timedelta(seconds=seconds))
     assert [each["event"] for each in logs] == ["git could not be read"]
 
-    orders = GitOrders(follower.desired, VALID)
+    orders = GitRecordSource(git_source.desired, VALID)
     assert isinstance(orders.judge(site.path, START + timedelta(seconds=60)), Admitted)
     assert orders.judge(site.path, START + timedelta(seconds=61)) == Unknown("Git cannot be read")
     assert orders.stands(site.path, START + timedelta(seconds=61)) is True
@@ -85,77 +85,77 @@ def test_a_host_that_is_away_leaves_what_was_read_and_its_age_grows(
 
     Path(f"{town.host.url}-away").rename(town.host.url)
     with capture_logs() as logs:
-        follower.read(START + timedelta(seconds=70))
+        git_source.read(START + timedelta(seconds=70))
     assert [each["event"] for each in logs] == ["git was read again"]
-    assert follower.desired.read_at == START + timedelta(seconds=70)
+    assert git_source.desired.read_at == START + timedelta(seconds=70)
 
 
 def test_after_a_start_without_host_the_mirror_is_known_but_not_valid(
-    town: Town, site: Site, follower: Follower
+    town: Town, site: Site, git_source: GitSource
 ) -> None:
     town.order(site)
-    follower.read(START)
+    git_source.read(START)
     Path(town.host.url).rename(f"{town.host.url}-away")
-    again = town.follower(town.repository())
+    again = town.git_source(town.repository())
     again.read(START)
     assert again.desired.config is not None
     assert again.desired.open_records == (site.path,)
-    assert isinstance(GitOrders(again.desired, VALID).judge(site.path, START), Unknown)
+    assert isinstance(GitRecordSource(again.desired, VALID).judge(site.path, START), Unknown)
 
 
 @pytest.mark.parametrize("bad", [b"a: [", b"kind: x", None], ids=["not YAML", "no config", "deleted"])
 def test_a_configuration_with_errors_leaves_the_last_good_one_and_is_named_once(
-    town: Town, follower: Follower, bad: bytes | None
+    town: Town, git_source: GitSource, bad: bytes | None
 ) -> None:
-    follower.read(START)
-    good = follower.desired.config
+    git_source.read(START)
+    good = git_source.desired.config
     town.host.commit("main", {"cluster.yaml": bad})
     with capture_logs() as logs:
         for seconds in (1, 2):
-            follower.read(START + timedelta(seconds=seconds))
+            git_source.read(START + timedelta(seconds=seconds))
     assert [each["event"] for each in logs] == ["configuration refused"]
     assert logs[0]["faults"][0].startswith("cluster.yaml:")
-    assert follower.desired.config is good
-    assert follower.desired.read_at == START + timedelta(seconds=2)
+    assert git_source.desired.config is good
+    assert git_source.desired.read_at == START + timedelta(seconds=2)
 
 
-def test_the_configuration_of_another_cluster_is_refused(town: Town, follower: Follower) -> None:
+def test_the_configuration_of_another_cluster_is_refused(town: Town, git_source: GitSource) -> None:
     town.host.commit("main", {"cluster.yaml": town.config.replace(b"name: example}", b"name: other}")})
-    follower.read(START)
-    assert follower.desired.config is None
+    git_source.read(START)
+    assert git_source.desired.config is None
 
 
 @pytest.mark.parametrize("branch", ["main", "incidents"])
 def test_a_history_that_was_rewritten_is_not_known_to_be_valid(
-    town: Town, site: Site, follower: Follower, branch: str
+    town: Town, site: Site, git_source: GitSource, branch: str
 ) -> None:
     town.order(site)
-    follower.read(START)
+    git_source.read(START)
     town.host.rewrite(branch)
-    follower.read(START + timedelta(seconds=61))
-    assert follower.desired.open_records == (site.path,)
+    git_source.read(START + timedelta(seconds=61))
+    assert git_source.desired.open_records == (site.path,)
     assert isinstance(
-        GitOrders(follower.desired, VALID).judge(site.path, START + timedelta(seconds=61)), Unknown
+        GitRecordSource(git_source.desired, VALID).judge(site.path, START + timedelta(seconds=61)), Unknown
     )
 
 
 def test_an_incident_that_closes_over_an_open_record_refuses_it(
-    town: Town, site: Site, follower: Follower
+    town: Town, site: Site, git_source: GitSource
 ) -> None:
     town.order(site)
     town.host.commit("incidents", {f"{site.directory}/closed.yaml": b"x: 1\n"})
-    follower.read(START)
-    assert follower.desired.open_records == ()
-    judged = GitOrders(follower.desired, VALID).judge(site.path, START)
-    assert isinstance(judged, Refused)
+    git_source.read(START)
+    assert git_source.desired.open_records == ()
+    judged = GitRecordSource(git_source.desired, VALID).judge(site.path, START)
+    assert isinstance(judged, NotAdmitted)
     assert judged.reason == "the incident is closed"
 
 
-def test_what_has_ended_is_not_read_again(town: Town, site: Site, follower: Follower) -> None:
+def test_what_has_ended_is_not_read_again(town: Town, site: Site, git_source: GitSource) -> None:
     town.order(site)
     town.host.commit(
         "incidents", {f"{site.directory}/{name}": b"x: 1\n" for name in ("closed.yaml", "outcome-1.yaml")}
     )
-    follower.read(START)
-    assert follower.desired.files == {}
-    assert GitOrders(follower.desired, VALID).stands(site.path, START) is True
+    git_source.read(START)
+    assert git_source.desired.files == {}
+    assert GitRecordSource(git_source.desired, VALID).stands(site.path, START) is True

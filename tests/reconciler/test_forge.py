@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forge import GitHubRecorder, Host
-from reconciler.recorder import Event, Pace, Person, RecordUnavailableError
+from reconciler.source.github import GitHubHost, GitHubRecorder
+from reconciler.source.recording import Commit, Person, RecordUnavailableError, RetryPolicy
 from tests.lab.github.faults import Kind
 from tests.lab.github.server import GitHub
 
 BOT = Person("Clusterwright", "clusterwright@localhost")
-EVENT = Event({"incidents/2026/11/x/opened.yaml": "kind: Incident\n"}, "Open", "d-1")
+EVENT = Commit({"incidents/2026/11/x/opened.yaml": "kind: Incident\n"}, "Open", "d-1")
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def github(tmp_path: Path) -> Iterator[GitHub]:
 
 
 def a_recorder(github: GitHub, tmp_path: Path, repository: str = GitHub.repository) -> GitHubRecorder:
-    host = Host(github.api_url, repository, tmp_path / "token", timedelta(seconds=2), timedelta(0))
-    return GitHubRecorder(host, "incidents", BOT, Pace(tries=3, least_seconds=0.01, most_seconds=0.02))
+    host = GitHubHost(github.api_url, repository, tmp_path / "token", timedelta(seconds=2), timedelta(0))
+    return GitHubRecorder(host, "incidents", BOT, RetryPolicy(tries=3, least_seconds=0.01, most_seconds=0.02))
 
 
 def test_an_event_of_many_files_is_three_writes(github: GitHub, tmp_path: Path) -> None:
     files = {f"incidents/2026/11/x/file-{n}.yaml": f"{n}\n" for n in range(20)}
-    a_recorder(github, tmp_path).record(Event(files, "Many", "d-1"))
+    a_recorder(github, tmp_path).record(Commit(files, "Many", "d-1"))
     writes = [f"{request.method} {request.path}" for request in github.requests if request.method != "GET"]
     assert writes == [
         "POST /repos/example/cluster/git/trees",
@@ -60,9 +60,9 @@ def test_each_refusal_is_told_in_words_to_act_on(
     github: GitHub, tmp_path: Path, kind: Kind, path: str, reason: str
 ) -> None:
     github.faults.add(kind, path=path, times=50)
-    with pytest.raises(RecordUnavailableError, match=reason) as told:
+    with pytest.raises(RecordUnavailableError, match=reason) as log_once:
         a_recorder(github, tmp_path).record(EVENT)
-    assert github.token not in str(told.value)
+    assert github.token not in str(log_once.value)
     assert github.store.git("rev-list", "--count", "incidents").strip() == "1"
 
 
@@ -72,9 +72,9 @@ def test_a_rate_limit_hands_on_how_long_to_wait_and_sleeps_for_none_of_it(
     for method in ("GET", "POST", "PATCH"):
         github.faults.add("limited", method, times=1, seconds=600)
         started = time.monotonic()
-        with pytest.raises(RecordUnavailableError) as told:
+        with pytest.raises(RecordUnavailableError) as log_once:
             a_recorder(github, tmp_path).record(EVENT)
-        assert told.value.retry_after_seconds == 600
+        assert log_once.value.retry_after_seconds == 600
         assert time.monotonic() - started < 5
         github.faults.clear()
 
@@ -85,7 +85,7 @@ def test_reads_are_repeated_and_writes_are_not(github: GitHub, tmp_path: Path) -
     assert github.faults.struck == 2
     github.faults.add("unavailable", "POST", "/git/trees", times=2)
     with pytest.raises(RecordUnavailableError):
-        a_recorder(github, tmp_path).record(Event({"incidents/2026/11/x/b.yaml": "x\n"}, "B", "d-2"))
+        a_recorder(github, tmp_path).record(Commit({"incidents/2026/11/x/b.yaml": "x\n"}, "B", "d-2"))
     assert github.faults.struck == 3
 
 

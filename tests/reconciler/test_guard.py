@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.repair.guard import Waits, budget, fleet_can_spare
+from reconciler.repair.guard import NoCapacity, budget, fleet_can_spare
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_budget_is_a_share_of_the_pool_and_at_least_one(size: int, percent: 
 def test_the_first_repair_of_a_pool_goes_and_the_second_waits_and_says_for_whom() -> None:
     pool = [f"gpu-{index:02d}" for index in range(16)]
     assert fleet_can_spare("gpu-01", pool, [], 2) is None
-    assert fleet_can_spare("gpu-02", pool, ["gpu-01"], 2) == Waits(
+    assert fleet_can_spare("gpu-02", pool, ["gpu-01"], 2) == NoCapacity(
         "waits: 1 of 16 nodes of the pool are in repair (gpu-01), 1 allowed"
     )
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.incidents.records import Phase, PreState, RepairStatus, StepState
 from reconciler.repair import journal
-from reconciler.repair.record import Phase, PreState, RepairStatus, StepState
 from reconciler.repair.steps import CORDON, RESET
 from tests.reconciler.site import START
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.connection import Connection, UnavailableError
-from reconciler.observe import Observer
-from reconciler.observed import Lease
+from reconciler.kube.connection import Connection, UnavailableError
+from reconciler.kube.objects import Lease
+from reconciler.kube.read import KubernetesReader
 from reconciler.settings import SettingsError
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
@@ -24,30 +24,30 @@ def kube(either: Kube) -> Kube:
 
 
 @pytest.fixture
-def observer(kube: Kube) -> Observer:
-    return Observer.connect(kube.admin_kubeconfig, 5)
+def reader(kube: Kube) -> KubernetesReader:
+    return KubernetesReader.connect(kube.admin_kubeconfig, 5)
 
 
-def test_a_node_is_read_with_what_we_use_of_it(site: Site, observer: Observer) -> None:
-    node = observer.node(site.node)
+def test_a_node_is_read_with_what_we_use_of_it(site: Site, reader: KubernetesReader) -> None:
+    node = reader.node(site.node)
     assert node is not None
     assert (node.uid, node.boot_id, node.ready, node.gpus) == (site.node_uid, OLD, True, GPUS)
-    assert site.node in {each.name for each in observer.nodes()}
+    assert site.node in {each.name for each in reader.nodes()}
 
 
-def test_what_is_not_there_is_none_and_no_failure(observer: Observer) -> None:
-    assert observer.node("absent") is None
-    assert observer.repair("absent") is None
-    assert observer.lease("clusterwright", "absent") is None
-    assert observer.node_heartbeat("absent") is None
-    assert observer.pods("absent") == ()
+def test_what_is_not_there_is_none_and_no_failure(reader: KubernetesReader) -> None:
+    assert reader.node("absent") is None
+    assert reader.repair("absent") is None
+    assert reader.lease("clusterwright", "absent") is None
+    assert reader.node_heartbeat("absent") is None
+    assert reader.pods("absent") == ()
 
 
-def test_pods_are_those_bound_to_the_node(site: Site, observer: Observer) -> None:
+def test_pods_are_those_bound_to_the_node(site: Site, reader: KubernetesReader) -> None:
     site.pod("a")
     site.pod("b", owner="DaemonSet")
     site.pod("c", owner="")
-    pods = {each.name.removeprefix(f"{site.node}-"): each for each in observer.pods(site.node)}
+    pods = {each.name.removeprefix(f"{site.node}-"): each for each in reader.pods(site.node)}
     assert {name: (pod.controller, pod.evictable) for name, pod in pods.items()} == {
         "a": ("Job/o", True),
         "b": ("DaemonSet/o", False),
@@ -55,7 +55,7 @@ def test_pods_are_those_bound_to_the_node(site: Site, observer: Observer) -> Non
     }
 
 
-def test_long_lists_are_read_page_by_page(site: Site, observer: Observer) -> None:
+def test_long_lists_are_read_page_by_page(site: Site, reader: KubernetesReader) -> None:
     names = {f"{site.node}-{index}" for index in range(501)}
     for name in names:
         body = {
@@ -65,44 +65,44 @@ def test_long_lists_are_read_page_by_page(site: Site, observer: Observer) -> Non
             "spec": {"nodeName": site.node, "containers": [{"name": "c", "image": "example"}]},
         }
         site.kube.request("POST", "/api/v1/namespaces/default/pods", body)
-    assert {each.name for each in observer.pods(site.node)} == names
+    assert {each.name for each in reader.pods(site.node)} == names
 
 
-def test_a_heartbeat_is_the_node_leases_renewal(site: Site, observer: Observer) -> None:
-    first = observer.node_heartbeat(site.node)
+def test_a_heartbeat_is_the_node_leases_renewal(site: Site, reader: KubernetesReader) -> None:
+    first = reader.node_heartbeat(site.node)
     site.beat()
-    second = observer.node_heartbeat(site.node)
+    second = reader.node_heartbeat(site.node)
     assert first is not None
     assert second is not None
     assert second > first
-    lease = observer.lease("kube-node-lease", site.node)
+    lease = reader.lease("kube-node-lease", site.node)
     assert isinstance(lease, Lease)
     assert lease.holder == site.node
 
 
 def test_repairs_are_none_while_the_resource_is_not_defined(tmp_path: Path) -> None:
     with start("embedded", tmp_path) as fresh:
-        assert Observer.connect(fresh.admin_kubeconfig, 5).repairs() == ()
+        assert KubernetesReader.connect(fresh.admin_kubeconfig, 5).repairs() == ()
 
 
-def test_a_token_tells_who_it_belongs_to_and_on_which_node(site: Site, observer: Observer) -> None:
+def test_a_token_tells_who_it_belongs_to_and_on_which_node(site: Site, reader: KubernetesReader) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
     site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     pod = (f"{site.node}-agent", site.pod("agent", account="agent"))
     token = site.kube.token("default", "agent", (AUDIENCE,), pod)
 
-    identity = observer.review_token(token, AUDIENCE)
+    identity = reader.review_token(token, AUDIENCE)
     assert identity is not None
     assert (identity.username, identity.node) == ("system:serviceaccount:default:agent", site.node)
     assert identity.audiences == (AUDIENCE,)
 
-    unbound = observer.review_token(site.kube.token("default", "agent", (AUDIENCE,)), AUDIENCE)
+    unbound = reader.review_token(site.kube.token("default", "agent", (AUDIENCE,)), AUDIENCE)
     assert unbound is not None
     assert unbound.node is None
 
 
 def test_a_token_for_others_that_has_ended_or_is_none_belongs_to_nobody(
-    site: Site, observer: Observer
+    site: Site, reader: KubernetesReader
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
     site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
@@ -112,28 +112,28 @@ def test_a_token_for_others_that_has_ended_or_is_none_belongs_to_nobody(
         "no-token",
         "",
     ]
-    assert [observer.review_token(token, AUDIENCE) for token in tokens] == [None] * 4
+    assert [reader.review_token(token, AUDIENCE) for token in tokens] == [None] * 4
 
 
 def test_what_the_account_may_not_read_is_unknown(kube: Kube) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
     kube.request("POST", "/api/v1/namespaces/clusterwright/serviceaccounts", account)
-    observer = Observer.connect(kube.kubeconfig_for("nobody"), 5)
+    reader = KubernetesReader.connect(kube.kubeconfig_for("nobody"), 5)
     with pytest.raises(UnavailableError, match="GET /api/v1/nodes/x: 403"):
-        observer.node("x")
+        reader.node("x")
 
 
 def test_a_token_file_is_read_again_for_each_request(kube: Kube, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("stale")
-    observer = Observer.connect(kube.kubeconfig(tmp_path / "config", {"tokenFile": "token"}), 5)
+    reader = KubernetesReader.connect(kube.kubeconfig(tmp_path / "config", {"tokenFile": "token"}), 5)
     with pytest.raises(UnavailableError, match="401"):
-        observer.node("x")
+        reader.node("x")
     token_file.write_text(kube.admin_token + "\n")
-    assert observer.node("x") is None
+    assert reader.node("x") is None
     token_file.unlink()
     with pytest.raises(UnavailableError, match="token"):
-        observer.node("x")
+        reader.node("x")
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def server(*answers: bytes | None) -> Iterator[str]:
             each.close()
 
 
-def at(url: str, tmp_path: Path) -> Observer:
+def at(url: str, tmp_path: Path) -> KubernetesReader:
     content = {
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": url}}],
@@ -168,7 +168,7 @@ def at(url: str, tmp_path: Path) -> Observer:
     }  # fmt: skip
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(content))
-    return Observer.connect(file, 0.3)
+    return KubernetesReader.connect(file, 0.3)
 
 
 BROKEN = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.intake import read_repair
-from reconciler.repair.record import Phase
+from reconciler.incidents.records import Phase
+from reconciler.repair.admit import read_repair
 from reconciler.repair.scene import Repair, repair_name
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
@@ -33,7 +33,7 @@ def another(kube: Kube, the_bot: Bot, tmp_path: Path) -> Site:
 
 def phase(site: Site) -> Phase | None:
     name = repair_name(site.node, site.record().action_id)
-    raw = site.doors().observer.repair(name)
+    raw = site.clients().reader.repair(name)
     found = None if raw is None else read_repair(raw)
     return found.status.phase if isinstance(found, Repair) else None
 
@@ -171,7 +171,7 @@ def test_an_object_that_is_no_repair_is_named_once_and_left_alone(site: Site, tm
     town = Town([site], tmp_path)
     spec = {"recordPath": "p", "recordCommit": "c", "record": {"a": 1}}
     name = f"{site.node}-by-hand"
-    site.doors().actor.create_repair(name, spec)
+    site.clients().writer.create_repair(name, spec)
     with capture_logs() as logs, town.run():
         town.order(site)
         town.wait(ended(site))

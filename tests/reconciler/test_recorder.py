@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forge import GitHubRecorder, Host
-from reconciler.recorder import (
+from reconciler.source.github import GitHubHost, GitHubRecorder
+from reconciler.source.recording import (
     AlreadyRecordedError,
-    Event,
-    Pace,
+    Commit,
     Person,
     Recorder,
     RecordUnavailableError,
+    RetryPolicy,
     decision_id_of,
 )
-from reconciler.repository import GitRecorder, Repository
+from reconciler.source.repository import GitRecorder, Repository
 from tests.lab.github.faults import Kind
 from tests.lab.github.server import GitHub
 
 BOT = Person("Clusterwright", "clusterwright@localhost")
 APPROVER = Person("Example Approver", "approver@example.com")
-PACE = Pace(tries=5, least_seconds=0.01, most_seconds=0.2)
+PACE = RetryPolicy(tries=5, least_seconds=0.01, most_seconds=0.2)
 DIRECTORY = "incidents/2026/11/gpu-01-abc123"
 
 
-def an_event(name: str = "approval-1.yaml", decision: str = "d-1", text: str = "kind: Approval\n") -> Event:
-    return Event(
+def an_event(name: str = "approval-1.yaml", decision: str = "d-1", text: str = "kind: Approval\n") -> Commit:
+    return Commit(
         files={f"{DIRECTORY}/{name}": text},
         subject="Approve reboot of gpu-01",
         body="Asked for by the thread.",
@@ -65,7 +65,7 @@ class Ways:
         )
 
 
-def persist(recorder: Recorder, event: Event, tries: int = 6) -> str:
+def persist(recorder: Recorder, event: Commit, tries: int = 6) -> str:
     """Record as the programs do: an event that could not be recorded is tried again."""
     for _ in range(tries):
         try:
@@ -93,7 +93,7 @@ def ways(request: pytest.FixtureRequest, github: GitHub, tmp_path: Path) -> Ways
         return GitRecorder(repository, "incidents", BOT, PACE)
 
     def rest() -> Recorder:
-        host = Host(github.api_url, github.repository, token, between_writes=timedelta(0))
+        host = GitHubHost(github.api_url, github.repository, token, between_writes=timedelta(0))
         return GitHubRecorder(host, "incidents", BOT, PACE)
 
     makers = {
@@ -132,17 +132,17 @@ def test_a_second_event_stands_on_the_first_and_keeps_its_files(ways: Ways) -> N
 
 def test_a_rival_is_told_the_path_and_the_commit(ways: Ways) -> None:
     first = ways.make().record(an_event(decision="d-1"))
-    with pytest.raises(AlreadyRecordedError) as told:
+    with pytest.raises(AlreadyRecordedError) as log_once:
         ways.make().record(an_event(decision="d-2"))
-    assert (told.value.path, told.value.commit) == (f"{DIRECTORY}/approval-1.yaml", first)
+    assert (log_once.value.path, log_once.value.commit) == (f"{DIRECTORY}/approval-1.yaml", first)
     assert ways.git("rev-list", "--count", "incidents").strip() == "1"
 
 
 def test_a_file_that_somebody_pushed_by_hand_is_never_overwritten(ways: Ways) -> None:
     by_hand = ways.github.seed({f"{DIRECTORY}/approval-1.yaml": "mine\n"}, branch="incidents")
-    with pytest.raises(AlreadyRecordedError) as told:
+    with pytest.raises(AlreadyRecordedError) as log_once:
         ways.make().record(an_event())
-    assert told.value.commit == by_hand
+    assert log_once.value.commit == by_hand
 
 
 def test_a_rejected_event_with_several_files_leaves_none_of_them(ways: Ways) -> None:
@@ -150,7 +150,7 @@ def test_a_rejected_event_with_several_files_leaves_none_of_them(ways: Ways) -> 
     recorder.record(an_event())
     files = {f"{DIRECTORY}/repair-1.yaml": "x\n", f"{DIRECTORY}/approval-1.yaml": "y\n"}
     with pytest.raises(AlreadyRecordedError):
-        recorder.record(Event(files=files, subject="Approve", decision_id="d-9"))
+        recorder.record(Commit(files=files, subject="Approve", decision_id="d-9"))
     assert "repair-1" not in ways.git("ls-tree", "-r", "--name-only", "incidents")
 
 
@@ -161,7 +161,7 @@ def test_the_author_is_the_approver_and_the_committer_is_the_bot(ways: Ways) -> 
     assert ways.git("log", "-1", form, "incidents").strip() == (
         "Example Approver <approver@example.com>|Clusterwright <clusterwright@localhost>"
     )
-    recorder.record(Event(files={f"{DIRECTORY}/closed.yaml": "x\n"}, subject="Close", decision_id="d-2"))
+    recorder.record(Commit(files={f"{DIRECTORY}/closed.yaml": "x\n"}, subject="Close", decision_id="d-2"))
     assert ways.git("log", "-1", "--format=%an|%cn", "incidents").strip() == "Clusterwright|Clusterwright"
 
 
@@ -209,13 +209,13 @@ def test_eight_events_of_two_writers_end_in_one_line_with_nothing_lost(ways: Way
 def test_of_eight_rivals_for_one_path_one_wins_and_the_others_name_it(ways: Ways) -> None:
     ways.make().record(an_event("opened.yaml", "d-0"))
     won: list[str] = []
-    told: list[str] = []
+    log_once: list[str] = []
 
     def write(count: int) -> None:
         try:
             won.append(persist(ways.make(), an_event(decision=f"d-{count + 1}")))
         except AlreadyRecordedError as error:
-            told.append(error.commit)
+            log_once.append(error.commit)
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
     for thread in threads:
@@ -223,7 +223,7 @@ def test_of_eight_rivals_for_one_path_one_wins_and_the_others_name_it(ways: Ways
     for thread in threads:
         thread.join()
     assert len(won) == 1
-    assert told == won * 7
+    assert log_once == won * 7
     ways.assert_sound()
 
 
@@ -344,7 +344,7 @@ def test_a_protected_branch_is_named_and_nothing_is_recorded(ways: Ways, tmp_pat
 
 def test_an_event_must_create_files_with_plain_paths() -> None:
     with pytest.raises(ValueError, match="at least one file"):
-        Event(files={}, subject="x", decision_id="d")
+        Commit(files={}, subject="x", decision_id="d")
     for path in (
         "../x",
         "/etc/passwd",
@@ -355,7 +355,7 @@ def test_an_event_must_create_files_with_plain_paths() -> None:
         "a/b c",
     ):
         with pytest.raises(ValueError, match="not a path"):
-            Event(files={path: ""}, subject="x", decision_id="d")
+            Commit(files={path: ""}, subject="x", decision_id="d")
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_an_event_must_create_files_with_plain_paths() -> None:
     ],
 )
 def test_what_people_type_can_neither_forge_nor_hide_a_trailer(reason: str) -> None:
-    event = Event(
+    event = Commit(
         files={"a/b": ""},
         subject=f"Reject: {reason}",
         body=reason,
@@ -394,7 +394,7 @@ def test_the_wait_after_a_lost_race_doubles_and_is_bounded() -> None:
         waits.append((least, upper))
         return upper
 
-    pace = Pace(sleep=slept.append, uniform=most)
+    pace = RetryPolicy(sleep=slept.append, uniform=most)
     for lost in range(1, 9):
         pace.wait(lost)
     assert slept == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]

@@ -3,16 +3,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reconciler.reports import Reports, ReportsUnavailableError
+from reconciler.repair.reports import NodeReports, ReportsUnavailableError
 from tests.reconciler.site import FAULT, OLD, Bot, Site
 
 
 @pytest.fixture
-def reports(site: Site) -> Reports:
-    return site.doors().reports
+def reports(site: Site) -> NodeReports:
+    return site.clients().reports
 
 
-def test_the_newest_report_is_asked_for_with_our_token(site: Site, reports: Reports, the_bot: Bot) -> None:
+def test_the_newest_report_is_asked_for_with_our_token(
+    site: Site, reports: NodeReports, the_bot: Bot
+) -> None:
     held = reports.newest(site.node)
     assert held is not None
     assert (held.report.boot_id, held.report.findings) == (OLD, (FAULT,))
@@ -22,11 +24,11 @@ def test_the_newest_report_is_asked_for_with_our_token(site: Site, reports: Repo
     assert the_bot.tokens[-1] == "Bearer rotated"
 
 
-def test_a_node_without_report_has_none(reports: Reports) -> None:
+def test_a_node_without_report_has_none(reports: NodeReports) -> None:
     assert reports.newest("absent") is None
 
 
-def test_a_bot_that_refuses_is_unknown(site: Site, reports: Reports, the_bot: Bot) -> None:
+def test_a_bot_that_refuses_is_unknown(site: Site, reports: NodeReports, the_bot: Bot) -> None:
     the_bot.down = True
     with pytest.raises(ReportsUnavailableError, match="the bot answered 503"):
         reports.newest(site.node)
@@ -34,21 +36,21 @@ def test_a_bot_that_refuses_is_unknown(site: Site, reports: Reports, the_bot: Bo
 
 def test_a_bot_that_is_away_is_unknown(site: Site) -> None:
     with pytest.raises(ReportsUnavailableError, match="the bot does not answer"):
-        Reports("http://127.0.0.1:9", site.token_file, None, 1).newest(site.node)
+        NodeReports("http://127.0.0.1:9", site.token_file, None, 1).newest(site.node)
 
 
 def test_a_token_that_cannot_be_read_is_unknown(the_bot: Bot, tmp_path: Path) -> None:
     with pytest.raises(ReportsUnavailableError, match="the bot does not answer"):
-        Reports(the_bot.url, tmp_path / "absent", None, 1).newest("gpu-01")
+        NodeReports(the_bot.url, tmp_path / "absent", None, 1).newest("gpu-01")
 
 
-def test_a_report_of_another_node_is_unknown(site: Site, reports: Reports, the_bot: Bot) -> None:
+def test_a_report_of_another_node_is_unknown(site: Site, reports: NodeReports, the_bot: Bot) -> None:
     the_bot.reports["gpu-other"] = the_bot.reports[site.node]
     with pytest.raises(ReportsUnavailableError, match=f"the bot answered for {site.node}"):
         reports.newest("gpu-other")
 
 
-def test_a_report_that_cannot_be_read_is_unknown(site: Site, reports: Reports, the_bot: Bot) -> None:
+def test_a_report_that_cannot_be_read_is_unknown(site: Site, reports: NodeReports, the_bot: Bot) -> None:
     the_bot.reports[site.node] = msgspec.structs.replace(the_bot.reports[site.node], age_seconds="old")
     with pytest.raises(ReportsUnavailableError, match="the bot's report cannot be read"):
         reports.newest(site.node)

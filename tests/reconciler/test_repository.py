@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.git import RepositoryUnavailableError, mask
-from reconciler.recorder import Event, Pace, Person, RecordUnavailableError
-from reconciler.repository import Entry, GitRecorder, Repository, Rewrite
+from reconciler.source.git import RepositoryUnavailableError, mask
+from reconciler.source.recording import Commit, Person, RecordUnavailableError, RetryPolicy
+from reconciler.source.repository import GitRecorder, Repository, RewrittenBranch, TreeEntry
 from tests.lab.github.server import GitHub
 from tests.lab.github.store import Store
 
@@ -139,8 +139,8 @@ def test_links_and_submodules_are_listed_as_data_and_never_read(store: Store, re
     store.move("refs/heads/main", commit, None)
     repository.fetch()
     listing = repository.listing(commit)
-    assert listing["link.yaml"] == Entry("120000", link, 11)
-    assert listing["module"] == Entry("160000", other, None)
+    assert listing["link.yaml"] == TreeEntry("120000", link, 11)
+    assert listing["module"] == TreeEntry("160000", other, None)
     assert [path for path, entry in listing.items() if entry.regular] == ["real.yaml"]
     assert repository.read(commit, listing) == {"real.yaml": b"/etc/passwd"}
 
@@ -190,11 +190,11 @@ def test_a_force_push_is_told_and_the_last_good_tip_stays(store: Store, reposito
     repository.fetch()
     store.git("update-ref", "refs/heads/main", root)
     rewritten = store.add("main", {"a": "3"}, "another two")
-    told = Rewrite("main", known, rewritten)
-    assert repository.fetch() == (told,)
+    log_once = RewrittenBranch("main", known, rewritten)
+    assert repository.fetch() == (log_once,)
     assert repository.tip("main") == known
-    assert repository.fetch() == (told,)
-    repository.accept(told)
+    assert repository.fetch() == (log_once,)
+    repository.accept(log_once)
     assert repository.tip("main") == rewritten
     assert repository.fetch() == ()
 
@@ -205,14 +205,14 @@ def test_a_rewrite_is_still_known_after_a_restart(store: Store, tmp_path: Path) 
     store.git("update-ref", "-d", "refs/heads/main")
     other = store.add("main", {"a": "9"}, "unrelated")
     again = Repository(str(store.bare), tmp_path / "m")
-    assert again.fetch() == (Rewrite("main", known, other),)
+    assert again.fetch() == (RewrittenBranch("main", known, other),)
 
 
 def test_a_deleted_branch_keeps_its_last_good_tip_and_heals(store: Store, repository: Repository) -> None:
     known = store.add("main", {"a": "1"}, "one")
     repository.fetch()
     store.git("update-ref", "-d", "refs/heads/main")
-    assert repository.fetch() == (Rewrite("main", known, None),)
+    assert repository.fetch() == (RewrittenBranch("main", known, None),)
     assert repository.tip("main") == known
     store.git("update-ref", "refs/heads/main", known)
     assert repository.fetch() == ()
@@ -223,7 +223,7 @@ def test_going_back_to_an_older_commit_is_a_rewrite_too(store: Store, repository
     second = store.add("main", {"a": "2"}, "two")
     repository.fetch()
     store.git("update-ref", "refs/heads/main", first)
-    assert repository.fetch() == (Rewrite("main", second, first),)
+    assert repository.fetch() == (RewrittenBranch("main", second, first),)
 
 
 def test_one_rewritten_branch_does_not_stop_the_other(store: Store, repository: Repository) -> None:
@@ -233,17 +233,17 @@ def test_one_rewritten_branch_does_not_stop_the_other(store: Store, repository: 
     store.git("update-ref", "-d", "refs/heads/incidents")
     forged = store.add("incidents", {"i/y": "1"}, "forged")
     newer = store.add("main", {"a": "2"}, "two")
-    assert repository.fetch() == (Rewrite("incidents", known, forged),)
+    assert repository.fetch() == (RewrittenBranch("incidents", known, forged),)
     assert repository.tip("main") == newer
 
 
 def test_nothing_is_recorded_on_a_rewritten_branch(store: Store, repository: Repository) -> None:
-    recorder = GitRecorder(repository, "incidents", BOT, Pace(least_seconds=0.01))
-    known = recorder.record(Event({"i/opened.yaml": "x\n"}, "Open", "d-1"))
+    recorder = GitRecorder(repository, "incidents", BOT, RetryPolicy(least_seconds=0.01))
+    known = recorder.record(Commit({"i/opened.yaml": "x\n"}, "Open", "d-1"))
     store.git("update-ref", "-d", "refs/heads/incidents")
     forged = store.add("incidents", {"i/other.yaml": "y\n"}, "forged")
     with pytest.raises(RecordUnavailableError, match=f"rewritten from {known} to {forged}"):
-        recorder.record(Event({"i/closed.yaml": "x\n"}, "Close", "d-2"))
+        recorder.record(Commit({"i/closed.yaml": "x\n"}, "Close", "d-2"))
     assert store.resolve("incidents") == forged
 
 
@@ -314,10 +314,10 @@ def test_the_token_is_in_no_command_line_and_no_error(github: GitHub, tmp_path: 
 def test_a_refused_token_is_named_by_its_file(github: GitHub, tmp_path: Path) -> None:
     repository = over_http(github, tmp_path)
     (tmp_path / "token").write_text("ghs_wrong")
-    with pytest.raises(RepositoryUnavailableError) as told:
+    with pytest.raises(RepositoryUnavailableError) as log_once:
         repository.fetch()
-    assert f"refused the token (401); renew it in {tmp_path / 'token'}" in str(told.value)
-    assert "ghs_wrong" not in str(told.value)
+    assert f"refused the token (401); renew it in {tmp_path / 'token'}" in str(log_once.value)
+    assert "ghs_wrong" not in str(log_once.value)
     (tmp_path / "token").unlink()
     with pytest.raises(RepositoryUnavailableError, match="token cannot be read"):
         repository.fetch()
@@ -377,24 +377,24 @@ def test_git_configuration_of_the_user_and_hooks_do_not_apply(
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     repository = Repository(str(store.bare), tmp_path / "m")
     recorder = GitRecorder(repository, "incidents", BOT)
-    recorder.record(Event({"i/opened.yaml": "x\n"}, "Open", "d-1"))
+    recorder.record(Commit({"i/opened.yaml": "x\n"}, "Open", "d-1"))
     hook = tmp_path / "m" / "hooks" / "reference-transaction"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     hook.chmod(0o755)
-    recorder.record(Event({"i/closed.yaml": "x\n"}, "Close", "d-2"))
+    recorder.record(Commit({"i/closed.yaml": "x\n"}, "Close", "d-2"))
     assert not (tmp_path / "ran").exists()
     assert store.git("log", "-1", "--format=%an", "incidents").strip() == "Clusterwright"
 
 
 def test_two_threads_may_fetch_and_record_with_one_mirror(store: Store, repository: Repository) -> None:
-    recorder = GitRecorder(repository, "incidents", BOT, Pace(least_seconds=0.01, most_seconds=0.1))
+    recorder = GitRecorder(repository, "incidents", BOT, RetryPolicy(least_seconds=0.01, most_seconds=0.1))
     failures: list[Exception] = []
 
     def work(number: int) -> None:
         try:
             repository.fetch()
-            recorder.record(Event({f"i/{number}.yaml": "x\n"}, "Open", f"d-{number}"))
+            recorder.record(Commit({f"i/{number}.yaml": "x\n"}, "Open", f"d-{number}"))
         except (RepositoryUnavailableError, RecordUnavailableError) as error:
             failures.append(error)
 
@@ -411,7 +411,7 @@ def test_a_push_that_the_remote_declines_says_why(store: Store, repository: Repo
     hook = store.bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho 'error: read-only for maintenance' >&2\nexit 1\n")
     with pytest.raises(RecordUnavailableError, match=r"pushing to incidents failed: .*declined"):
-        GitRecorder(repository, "incidents", BOT).record(Event({"i/x": "y"}, "Open", "d-1"))
+        GitRecorder(repository, "incidents", BOT).record(Commit({"i/x": "y"}, "Open", "d-1"))
     assert store.resolve("incidents") is None
 
 

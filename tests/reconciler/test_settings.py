@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.settings import Settings, SettingsError, load
+from reconciler.settings import ReconcilerSettings, SettingsError, load
 
 GOOD = """
 cluster = "example"
@@ -40,7 +40,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_gives_its_own_tables_and_passes_over_those_of_other_programs(tmp_path: Path) -> None:
-    settings = load(Settings, written(tmp_path, GOOD))
+    settings = load(ReconcilerSettings, written(tmp_path, GOOD))
     assert settings.git.repository == "example/cluster"
     assert settings.kubernetes.namespace == "clusterwright"
     assert settings.reconciler.pass_seconds == 2.0
@@ -52,7 +52,7 @@ def test_the_environment_overrides_the_file_key_by_key(
     monkeypatch.setenv("CLUSTERWRIGHT_GIT__URL", "https://other.example.com/cluster.git")
     monkeypatch.setenv("CLUSTERWRIGHT_RECONCILER__REDFISH__TIMEOUT_SECONDS", "3")
     monkeypatch.setenv("CLUSTERWRIGHT_AGENT__NODE", "gpu-01")
-    settings = load(Settings, written(tmp_path, GOOD))
+    settings = load(ReconcilerSettings, written(tmp_path, GOOD))
     assert settings.git.url == "https://other.example.com/cluster.git"
     assert settings.git.repository == "example/cluster"
     assert settings.reconciler.redfish.timeout_seconds == 3.0
@@ -60,7 +60,7 @@ def test_the_environment_overrides_the_file_key_by_key(
 
 def test_the_file_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTERWRIGHT_CONFIG", str(written(tmp_path, GOOD)))
-    assert load(Settings).cluster == "example"
+    assert load(ReconcilerSettings).cluster == "example"
 
 
 BAD = {
@@ -84,7 +84,7 @@ def test_what_is_wrong_in_the_file_is_named_with_key_and_file(tmp_path: Path, na
     text, said = BAD[name]
     file = written(tmp_path, GOOD + text)
     with pytest.raises(SettingsError) as caught:
-        load(Settings, file)
+        load(ReconcilerSettings, file)
     assert str(caught.value).startswith(said.format(file=file))
     assert "\n" not in str(caught.value)
 
@@ -104,7 +104,7 @@ def test_what_is_wrong_in_the_environment_is_named_with_its_variable(
     variable, value, said = BAD_VARIABLES[name]
     monkeypatch.setenv(f"CLUSTERWRIGHT_{variable}", value)
     with pytest.raises(SettingsError) as caught:
-        load(Settings, written(tmp_path, GOOD))
+        load(ReconcilerSettings, written(tmp_path, GOOD))
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_what_is_wrong_in_the_environment_is_named_with_its_variable(
 def test_every_missing_key_is_named_with_the_variable_that_would_set_it(tmp_path: Path) -> None:
     file = written(tmp_path, "")
     with pytest.raises(SettingsError) as caught:
-        load(Settings, file)
+        load(ReconcilerSettings, file)
     assert str(caught.value).splitlines() == [
         f"{file}: {key}: is missing; set it in the file or as CLUSTERWRIGHT_{key.upper()}"
         for key in ("cluster", "git", "reconciler")
@@ -122,12 +122,12 @@ def test_every_missing_key_is_named_with_the_variable_that_would_set_it(tmp_path
 def test_the_github_back_end_asks_for_its_repository(tmp_path: Path) -> None:
     file = written(tmp_path, GOOD.replace('repository = "example/cluster"', ""))
     with pytest.raises(SettingsError, match='git: repository is missing; backend "github" needs it'):
-        load(Settings, file)
+        load(ReconcilerSettings, file)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
-        load(Settings, tmp_path / "absent.toml")
+        load(ReconcilerSettings, tmp_path / "absent.toml")
 
 
 STARTS = {

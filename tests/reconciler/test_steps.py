@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.act import CORDONED_BY, TAINT
-from reconciler.connection import UnavailableError
+from reconciler.incidents.records import Phase, PreState, RepairStatus
+from reconciler.kube.connection import UnavailableError
+from reconciler.kube.write import CORDONED_BY, TAINT
 from reconciler.repair import journal
 from reconciler.repair.comeback import come_back, confirm
 from reconciler.repair.drain import drain
-from reconciler.repair.execute import LOOK
+from reconciler.repair.executor import LOOK
 from reconciler.repair.hold import cordon, lease_name, lock, uncordon
 from reconciler.repair.providers.machine import OFF, Refused, Unknown
-from reconciler.repair.record import Phase, PreState, RepairStatus
 from reconciler.repair.reset import FORCED, GRACEFUL, reset
 from reconciler.repair.revalidate import recheck, record_pre_state, revalidate
 from reconciler.repair.scene import Act, Again, Done, End, Look, NotDone, Repair, Scene
@@ -30,7 +30,7 @@ Step = Callable[[Repair, Scene], Look]
 def look(site: Site, step: Step, status: RepairStatus | None = None) -> Look:
     """Ask one step, and prove that asking changed nothing."""
     fuse = Fuse()
-    scene = site.doors(fuse)
+    scene = site.clients(fuse)
     repair = site.repair()
     found = step(repair if status is None else replace(repair, status=status), scene)
     if not (step is lock and isinstance(found, Done)):
@@ -64,9 +64,9 @@ def test_the_lease_is_taken_when_nobody_holds_it(site: Site, ours: str) -> None:
 
 def test_a_lease_that_was_left_is_taken(site: Site, ours: str) -> None:
     hold(site, RIVAL)
-    lease = site.doors().observer.lease("clusterwright", lease_name(site.node))
+    lease = site.clients().reader.lease("clusterwright", lease_name(site.node))
     assert lease is not None
-    site.doors().actor.release_lease(lease_name(site.node), lease)
+    site.clients().writer.release_lease(lease_name(site.node), lease)
     act(look(site, lock))
     assert site.marks()[2] == ours
 
@@ -76,7 +76,7 @@ def test_our_lease_is_renewed_only_once_it_is_ten_seconds_old(site: Site, ours: 
     for seconds, renewed in ((10, False), (11, True)):
         site.now = START + timedelta(seconds=seconds)
         look(site, lock)
-        lease = site.doors().observer.lease("clusterwright", lease_name(site.node))
+        lease = site.clients().reader.lease("clusterwright", lease_name(site.node))
         assert lease is not None
         assert (lease.renewed_at == site.now) == renewed
 
@@ -103,15 +103,17 @@ def test_a_lease_of_another_action_is_waited_for_until_that_has_ended(
 
 
 def hold(site: Site, holder: str) -> None:
-    site.doors().actor.hold_lease(lease_name(site.node), None, holder, START)
+    site.clients().writer.hold_lease(lease_name(site.node), None, holder, START)
 
 
 def rival(site: Site, steps: list[dict[str, str]] | None) -> None:
     if steps is not None:
         name = f"{site.node}-{RIVAL}"
-        made = site.doors().actor.create_repair(name, {"recordPath": "p", "recordCommit": "c", "record": {}})
+        made = site.clients().writer.create_repair(
+            name, {"recordPath": "p", "recordCommit": "c", "record": {}}
+        )
         version = getattr(made, "resource_version", "")
-        site.doors().actor.write_status(name, version, {"steps": steps, "phase": "Failed"})
+        site.clients().writer.write_status(name, version, {"steps": steps, "phase": "Failed"})
 
 
 # ---- cordon and uncordon
@@ -156,9 +158,9 @@ def test_marks_of_another_action_are_waited_for_until_that_has_ended(
     site: Site, ours: str, steps: list[dict[str, str]] | None, waits: bool
 ) -> None:
     rival(site, steps)
-    node = site.doors().observer.node(site.node)
+    node = site.clients().reader.node(site.node)
     assert node is not None
-    site.doors().actor.cordon(node, RIVAL)
+    site.clients().writer.cordon(node, RIVAL)
     assert isinstance(look(site, cordon), Again if waits else Act)
     assert look(site, uncordon) == Done("gave the node back")
 
@@ -468,7 +470,7 @@ PROOFS: dict[str, tuple[Callable[[Site], None], bool, str]] = {
 @pytest.mark.parametrize("name", PROOFS)
 def test_only_a_whole_proof_allows_a_second_order(site: Site, ours: str, name: str) -> None:
     disturb, beats, said = PROOFS[name]
-    beat = site.doors().observer.node_heartbeat(site.node)
+    beat = site.clients().reader.node_heartbeat(site.node)
     assert beat is not None
     status = tried(seen=beat.isoformat())
     if beats:
@@ -499,7 +501,7 @@ def test_the_first_heartbeat_after_the_time_is_only_remembered(site: Site, ours:
     site.now = START + timedelta(seconds=22)
     found = look(site, reset, tried())
     assert isinstance(found, Again)
-    beat = site.doors().observer.node_heartbeat(site.node)
+    beat = site.clients().reader.node_heartbeat(site.node)
     assert beat is not None
     assert found.seen == beat.isoformat()
 
@@ -522,7 +524,7 @@ def test_a_reset_that_works_after_it_was_given_up_counts(site: Site, ours: str) 
 
 
 def back(site: Site) -> RepairStatus:
-    beat = site.doors().observer.node_heartbeat(site.node)
+    beat = site.clients().reader.node_heartbeat(site.node)
     assert beat is not None
     return journal.done(tried(), RESET, "the node has booted", START, beat.isoformat())
 
@@ -639,7 +641,7 @@ def test_an_api_server_that_is_away_is_unknown_to_every_step(site: Site, ours: s
     site.kube.pause()
     try:
         with pytest.raises(UnavailableError):
-            LOOK[step](repair, site.doors())
+            LOOK[step](repair, site.clients())
     finally:
         site.kube.resume()
 

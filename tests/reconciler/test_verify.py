@@ -6,8 +6,8 @@ import pytest
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
-from reconciler.observed import Node, Pod
-from reconciler.repair.record import Evidence, PlannedPod, evidence_digest
+from reconciler.incidents.records import Evidence, PlannedPod, evidence_digest
+from reconciler.kube.objects import Node, Pod
 from reconciler.repair.steps import plan
 from reconciler.repair.verify import Missing, Void, not_back, not_verified, still_stands, strangers
 from tests.reconciler.site import FAULT, NEW, OLD, STALE

@@ -14,22 +14,22 @@ from pathlib import Path
 
 import httpx
 
-from reconciler.act import Actor
-from reconciler.apply.apply import PACKAGED, apply_definitions, definitions
-from reconciler.connection import REPAIRS, Connection
-from reconciler.doors import Doors
-from reconciler.follow import Follower
-from reconciler.observe import Observer
-from reconciler.reconcile import Reconciler, Tempo
-from reconciler.recorder import Person
+from reconciler.apply.definitions import PACKAGED, apply_definitions, definitions
+from reconciler.kube.connection import REPAIRS, Connection
+from reconciler.kube.read import KubernetesReader
+from reconciler.kube.write import KubernetesWriter
+from reconciler.repair.clients import RepairClients
+from reconciler.repair.controller import ControllerIntervals, RepairController
 from reconciler.repair.providers.machine import Machine, Outcome, Unknown
-from reconciler.reports import Reports
-from reconciler.repository import GitRecorder, Repository
+from reconciler.repair.reports import NodeReports
 from reconciler.settings import GitSettings
+from reconciler.source.git_source import GitSource
+from reconciler.source.recording import Person
+from reconciler.source.repository import GitRecorder, Repository
 from tests.lab.kube.kube import Kube
 from tests.reconciler.site import CONFIG, NEW, STALE, START, BmcDoor, Fuse, Site
 
-TEMPO = Tempo(
+TEMPO = ControllerIntervals(
     each_pass=timedelta(seconds=0.1),
     git_poll=timedelta(seconds=0.1),
     git_valid=timedelta(seconds=5),
@@ -44,7 +44,9 @@ def prepare(kube: Kube) -> Kube:
     for name in ("clusterwright", "kube-node-lease"):
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         assert kube.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
-    apply_definitions(Actor(Connection(kube.admin_kubeconfig, 10), "clusterwright"), definitions(PACKAGED))
+    apply_definitions(
+        KubernetesWriter(Connection(kube.admin_kubeconfig, 10), "clusterwright"), definitions(PACKAGED)
+    )
     until = time.monotonic() + 60
     for path in (REPAIRS, "/api/v1/namespaces/default/serviceaccounts/default"):
         while kube.request("GET", path)[0] != 200:
@@ -147,27 +149,29 @@ class Town:
     def repository(self, name: str = "mirror") -> Repository:
         return Repository(self.host.url, self.workdir / name, limit=timedelta(seconds=20))
 
-    def follower(self, repository: Repository) -> Follower:
+    def git_source(self, repository: Repository) -> GitSource:
         settings = GitSettings(url=self.host.url, mirror=self.workdir / "mirror", backend="git")
-        return Follower(repository, settings, "example")
+        return GitSource(repository, settings, "example")
 
-    def reconciler(self, tempo: Tempo = TEMPO) -> Reconciler:
+    def reconciler(self, intervals: ControllerIntervals = TEMPO) -> RepairController:
         site, repository = next(iter(self.sites.values())), self.repository()
         connection = Connection(site.kube.admin_kubeconfig, 5)
-        doors = Doors(
-            observer=Observer(connection),
-            actor=Actor(connection, "clusterwright"),
-            reports=Reports(site.bot.url, site.token_file, None, 5),
+        clients = RepairClients(
+            reader=KubernetesReader(connection),
+            writer=KubernetesWriter(connection, "clusterwright"),
+            reports=NodeReports(site.bot.url, site.token_file, None, 5),
             recorder=GitRecorder(repository, "incidents", Person("Clusterwright", "clusterwright@localhost")),
             machines=lambda: Machines(self.sites, self.hangs),
             namespace="clusterwright",
         )
-        return Reconciler(doors, self.follower(repository), tempo, definitions(PACKAGED), self.clock)
+        return RepairController(
+            clients, self.git_source(repository), intervals, definitions(PACKAGED), self.clock
+        )
 
     @contextmanager
-    def run(self, tempo: Tempo = TEMPO) -> Iterator[Reconciler]:
+    def run(self, intervals: ControllerIntervals = TEMPO) -> Iterator[RepairController]:
         """Let a reconciler and the nodes live until the block ends."""
-        reconciler, ended = self.reconciler(tempo), threading.Event()
+        reconciler, ended = self.reconciler(intervals), threading.Event()
         threads = [
             threading.Thread(target=reconciler.run, name="reconciler"),
             threading.Thread(target=self._live, args=(ended,), name="nodes"),

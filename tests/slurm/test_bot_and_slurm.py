@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from bot.incident import Cause, Incident, State
-from bot.lifecycle.desk import Desk
-from bot.lifecycle.metrics import Metrics
-from bot.lifecycle.notice import Patience, notice
-from bot.lifecycle.reports import ReportBook
-from bot.lifecycle.slurm import SlurmSync, SlurmUnavailableError
+from bot.incidents.incident import Cause, Incident, State
+from bot.incidents.reports import ReportStore
+from bot.incidents.store import IncidentStore
+from bot.loops.detect import DetectionTimes, notice
+from bot.loops.slurm import SlurmLoop, SlurmUnavailableError
+from bot.metrics import Metrics
 from bot.scontrol import asking
 from checks.report import Gpu, Inventory, NodeReport
-from reconciler.observed import Node
+from reconciler.kube.objects import Node
 from tests.bot.samples import BOOT, NOW, config
 from tests.lab.slurm.cluster import Slurm
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
-PATIENCE = Patience(
+PATIENCE = DetectionTimes(
     report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
 )
 
@@ -32,7 +32,7 @@ class Town:
     def __init__(self, slurm: Slurm, ask: Callable[[], str]) -> None:
         self.now, self.sequence = NOW, 0
         self.names = slurm.names
-        self.desk = Desk("example", Metrics(), lambda: self.now)
+        self.desk = IncidentStore("example", Metrics(), lambda: self.now)
         self.desk.config, self.desk.read_git = config(), True
         self.desk.know(
             Node(
@@ -41,8 +41,8 @@ class Town:
             )
             for name in slurm.names
         )  # fmt: skip
-        self.book = ReportBook(lambda: self.now)
-        self.sync = SlurmSync(self.desk, self.book, ask)
+        self.book = ReportStore(lambda: self.now)
+        self.sync = SlurmLoop(self.desk, self.book, ask)
 
     def look(self, times: int = 2, gpus: int = 2) -> None:
         for _ in range(times):

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.correlate import cause_of, faults
-from bot.incident import Cause
+from bot.incidents.correlate import cause_of, faults
+from bot.incidents.incident import Cause
 from checks.check import Check, Scene, Seen
 from checks.finding import Action
 from checks.host import probes

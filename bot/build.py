@@ -1,0 +1,206 @@
+"""Puts the bot together from its settings: doors below, loops above, one web application."""
+
+import asyncio
+import logging
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from starlette.applications import Starlette
+
+from bot.incidents.correlate import is_silent
+from bot.incidents.reports import ReportStore
+from bot.incidents.store import IncidentStore
+from bot.loops.detect import DetectionTimes
+from bot.loops.incident_log import IncidentLog
+from bot.loops.lifecycle import ExternalSystems, Lifecycle, LoopIntervals
+from bot.metrics import Metrics
+from bot.scontrol import asking
+from bot.settings import BotSettings, BotTable, SlackSettings, SlurmSettings
+from bot.slack.connection import SlackConnection
+from bot.slack.inbound import SlackInbound
+from bot.slack.outbound import SlackChat
+from bot.web.findings_api import FindingsApi
+from reconciler.kube.read import KubernetesReader
+from reconciler.settings import GitSettings, SettingsError
+from reconciler.source.github import GitHubHost, GitHubRecorder
+from reconciler.source.recording import Person, Recorder
+from reconciler.source.repository import GitRecorder, Repository
+
+LEAVE_SECONDS: Final = 10.0
+"""How long a commit in flight may take when the bot is told to stop."""
+
+_SECRET: Final = re.compile(
+    r"(xox[a-z]-|xapp-|gh[a-z]_|github_pat_|eyJ)[A-Za-z0-9_.\-]+"
+    r"|(ticket|response_url)=[^\s\"]+|https?://[^\s\"]*/(actions|commands)/[^\s\"]+"
+)
+"""Tokens, tickets and one-time addresses, as Slack, GitHub and Kubernetes write them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """The bot, ready to run. `web` serves programs, and Slack in HTTP mode."""
+
+    web: Starlette
+    lifecycle: Lifecycle
+    incident_log: IncidentLog
+    inbound: SlackInbound
+    slack_connection: SlackConnection
+    app_token_file: Path | None
+
+    async def work(self) -> None:
+        """Run every loop until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.lifecycle.run(), name="lifecycle")
+            group.create_task(self.slack_connection.introduce(), name="introduce")
+            if self.app_token_file is not None:
+                file = self.app_token_file
+                group.create_task(self.slack_connection.listen(lambda: secret(file)), name="socket")
+
+    async def close(self) -> None:
+        """Finish clicks and the commit in flight."""
+        await self.inbound.close()
+        await asyncio.wait_for(asyncio.to_thread(self.incident_log.close), LEAVE_SECONDS)
+
+
+def build(settings: BotSettings) -> Bot:
+    """Return a bot that is wired to the outside; raises SettingsError. Sends nothing yet."""
+    own, slack = settings.bot, settings.bot.slack
+    _check_files(own)
+    metrics, clock = Metrics(), _now
+    store, reports = IncidentStore(settings.cluster, metrics, clock), ReportStore(clock)
+    reader = KubernetesReader.connect(settings.kubernetes.kubeconfig, settings.kubernetes.timeout_seconds)
+    incident_log = _incident_log(settings.git)
+    chat = _chat(slack, metrics)
+    outside = ExternalSystems(incident_log, reader, chat, _slurm(own.slurm))
+    lifecycle = Lifecycle(store, reports, outside, _detection(own), _times(settings))
+    inbound = SlackInbound(chat, store, lifecycle.decisions, lambda: _reporting(reports, own))
+    signing = secret(slack.signing_secret_file) if slack.mode == "http" and slack.signing_secret_file else ""
+    slack_connection = SlackConnection(inbound, chat, store, signing)
+    api = FindingsApi(store, reports, lifecycle.report_arrived, reader, settings.kubernetes.namespace)
+    routes = [*api.routes(), *([slack_connection.route()] if slack.mode == "http" else [])]
+    app_token_file = slack.app_token_file if slack.mode == "socket" else None
+    return Bot(Starlette(routes=routes), lifecycle, incident_log, inbound, slack_connection, app_token_file)
+
+
+def secret(file: Path) -> str:
+    """Return a secret from its file; raises OSError."""
+    return file.read_text(encoding="utf-8").strip()
+
+
+def log_as_json() -> None:
+    """Send our log, and the warnings of libraries, to stderr as JSON lines without secrets."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+            _mask,
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+    forward = _Forward()
+    forward.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[forward], level=logging.WARNING)
+
+
+class _Forward(logging.Handler):
+    """Gives what libraries log to our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger(record.name).warning("library_spoke", text=record.getMessage()[:500])
+
+
+def _mask(_: Any, __: str, line: Any) -> str:
+    return _SECRET.sub("(secret)", str(line))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _check_files(own: BotTable) -> None:
+    slack = own.slack
+    wanted = {
+        "bot.tls_cert_file": own.tls_cert_file,
+        "bot.tls_key_file": own.tls_key_file,
+        "bot.slack.bot_token_file": slack.bot_token_file,
+        "bot.slack.app_token_file": slack.app_token_file if slack.mode == "socket" else None,
+        "bot.slack.signing_secret_file": slack.signing_secret_file if slack.mode == "http" else None,
+    }
+    for key, file in wanted.items():
+        if file is None:
+            continue
+        try:
+            empty = not secret(file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{key}: {file}: cannot be read ({error})") from error
+        if empty:
+            raise SettingsError(f"{key}: {file}: is empty")
+
+
+def _incident_log(git: GitSettings) -> IncidentLog:
+    branches = (git.config_branch, git.incidents_branch)
+    limit = timedelta(seconds=git.timeout_seconds)
+    try:
+        repository = Repository(git.url, git.mirror, git.token_file, branches, limit)
+    except ValueError as error:
+        raise SettingsError(f"git: {error}") from error
+    return IncidentLog(repository, _recorder(git, repository), branches)
+
+
+def _recorder(git: GitSettings, repository: Repository) -> Recorder:
+    committer = Person(git.committer_name, git.committer_email)
+    if git.backend == "git":
+        return GitRecorder(repository, git.incidents_branch, committer)
+    if git.repository is None or git.token_file is None:
+        raise SettingsError('git.token_file: is missing; backend "github" needs it')
+    host = GitHubHost(git.api_url, git.repository, git.token_file)
+    return GitHubRecorder(host, git.incidents_branch, committer)
+
+
+def _chat(slack: SlackSettings, metrics: Metrics) -> SlackChat:
+    file = slack.bot_token_file
+    return SlackChat.connect(
+        slack.base_url, slack.timeout_seconds, lambda: secret(file), slack.channel, metrics
+    )
+
+
+def _slurm(slurm: SlurmSettings | None) -> Callable[[], str] | None:
+    if slurm is None:
+        return None
+    return asking(slurm.scontrol, slurm.conf_file, slurm.timeout_seconds)
+
+
+def _detection(own: BotTable) -> DetectionTimes:
+    return DetectionTimes(
+        report_interval=timedelta(seconds=own.report_interval_seconds),
+        clear_after=timedelta(seconds=own.clear_after_seconds),
+        offer_lifetime=timedelta(seconds=own.offer_lifetime_seconds),
+    )
+
+
+def _times(settings: BotSettings) -> LoopIntervals:
+    own = settings.bot
+    return LoopIntervals(
+        sweep=timedelta(seconds=own.sweep_seconds),
+        git_poll=timedelta(seconds=settings.git.poll_seconds),
+        git_retry=timedelta(seconds=own.record_retry_seconds),
+        nodes_poll=timedelta(seconds=own.nodes_poll_seconds),
+        repairs_poll=timedelta(seconds=own.repair_poll_seconds),
+        offer_refresh=timedelta(seconds=own.offer_refresh_seconds),
+        edit_after=timedelta(seconds=own.edit_seconds),
+        slurm_poll=timedelta(seconds=(own.slurm or SlurmSettings()).poll_seconds),
+    )
+
+
+def _reporting(reports: ReportStore, own: BotTable) -> int:
+    now, interval = _now(), own.report_interval_seconds
+    return sum(not is_silent(held.received_at, now, interval) for held in reports.all().values())

@@ -1,0 +1,128 @@
+"""Findings → faults: what belongs to one incident, and what silence means.
+
+One physical fault is one incident (node-check rule T6): the findings of one cause on one node stand together,
+and harmless lines of the same minute are shown with them as companions.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from bot.incidents.incident import Cause
+from checks.finding import Action, Finding, Severity
+from checks.report import Inventory, NodeReport
+from reconciler.incidents.records import digest, opens_incident
+
+CAUSES: Final[Mapping[str, Cause]] = {
+    **dict.fromkeys(
+        ("xid", "sxid", "nvrm", "aer", "pcie", "gpu", "nvml", "presence", "ecc", "thermal", "nvlink"),
+        Cause.GPU,
+    ),
+    **dict.fromkeys(("fabric", "fabric-manager", "peermem", "power", "recovery", "nvlink5"), Cause.GPU),
+    **dict.fromkeys(("mlx5", "nic", "ib", "ethernet", "network"), Cause.NETWORK),
+    **dict.fromkeys(("ext4", "xfs", "nvme", "md", "nfs", "filesystem", "disk", "storage"), Cause.STORAGE),
+    **dict.fromkeys(("agent", "log", "silence"), Cause.AGENT),
+    **dict.fromkeys(("slurm",), Cause.SLURM),
+}
+"""Subsystem of a finding → part at fault. What is not listed is the host's."""
+
+TOGETHER_SECONDS: Final = 60.0
+"""Lines of one cause within a minute are one fault (node-check rule T6)."""
+
+SILENCE_REPORTS: Final = 3
+"""Reports missed in a row before a node counts as silent (node checks, section 1.4)."""
+
+_ID_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The findings of one cause on one node: those that open an incident, and their companions.
+
+    `boards` are the addresses and serial numbers of the GPUs in question, as far as the agent knows them.
+    """
+
+    cause: Cause
+    findings: tuple[Finding, ...]
+    companions: tuple[Finding, ...] = ()
+    boards: tuple[tuple[str, str], ...] = ()
+
+
+def incident_id(cluster: str, node: str, node_uid: str, boot: tuple[Cause, str], ordinal: int) -> str:
+    """Return the id of the incident of `boot` (cause, boot id), `ordinal` counting earlier ones alike.
+
+    The same fault gives the same id, so what a crash left half done is found again.
+    """
+    cause, boot_id = boot
+    return f"{node}-{digest([cluster, node_uid, cause.value, boot_id, ordinal])[:_ID_DIGITS]}"
+
+
+def faults(report: NodeReport) -> dict[Cause, Fault]:
+    """Return what is wrong by cause; causes whose findings all open nothing are left out."""
+    found = [(cause_of(each), each) for each in report.findings]
+    found += [(Cause.AGENT, each) for each in report.blind_spots]
+    return {
+        cause: _with_boards(_fault(cause, [each for its, each in found if its is cause]), report.inventory)
+        for cause in Cause
+        if any(its is cause and opens_incident(each) for its, each in found)
+    }
+
+
+def cause_of(finding: Finding) -> Cause:
+    """Return the part that the finding blames."""
+    return CAUSES.get(finding.subsystem, Cause.HOST)
+
+
+def silence_fault(since: datetime, interval_seconds: float) -> Fault:
+    """Return the fault of a node whose reports stopped at `since`.
+
+    Its text names the moment and not the time passed, so it stays the same for as long as the node is silent.
+    """
+    at = since.timestamp()
+    finding = Finding(
+        check="silence",
+        subsystem="agent",
+        code="silence",
+        severity=Severity.WARNING,
+        action=Action.ASK,
+        first_seen=at,
+        last_seen=at,
+        summary="the node's agent has stopped reporting, so nothing is known about the node's health",
+        evidence=f"no report since {since:%Y-%m-%d %H:%M:%S} UTC; one is due every {interval_seconds:g} s",
+    )
+    return Fault(Cause.AGENT, (finding,))
+
+
+def slurm_fault(findings: Iterable[Finding]) -> Fault | None:
+    """Return the fault of a node by what Slurm's controller says of it, None when that opens nothing.
+
+    A cause of its own: no report of the agent holds these findings, so no repair may be bound to them.
+    """
+    fault = _fault(Cause.SLURM, findings)
+    return fault if fault.findings else None
+
+
+def is_silent(since: datetime, now: datetime, interval_seconds: float) -> bool:
+    """Whether reports that stopped at `since` have been missed often enough to say so."""
+    return (now - since).total_seconds() > SILENCE_REPORTS * interval_seconds
+
+
+def _fault(cause: Cause, findings: Iterable[Finding]) -> Fault:
+    ordered = sorted(findings, key=lambda each: each.key)
+    opening = tuple(each for each in ordered if opens_incident(each))
+    others = tuple(
+        each for each in ordered if not opens_incident(each) and any(_together(each, one) for one in opening)
+    )
+    return Fault(cause, opening, others)
+
+
+def _with_boards(fault: Fault, inventory: Inventory) -> Fault:
+    named = {each.gpu for each in fault.findings}
+    known = ((gpu.address, gpu.serial) for gpu in inventory.gpus or () if gpu.address in named)
+    return replace(fault, boards=tuple((address, serial) for address, serial in known if serial))
+
+
+def _together(one: Finding, other: Finding) -> bool:
+    starts, ends = max(one.first_seen, other.first_seen), min(one.last_seen, other.last_seen)
+    return starts - ends <= TOGETHER_SECONDS

@@ -1,0 +1,235 @@
+"""Incident: one cause on one node, from the first finding to the end, and the table of what may follow what.
+
+Pure values. What is not in `TABLE` is refused and changes nothing; lifecycle decides which event happened,
+this module says whether it may. The revision grows with every event, so a button can name what it showed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from checks.finding import Finding, Severity
+from reconciler.incidents.records import Decider, Plan, RepairOutcome, RepairStatus, digest, evidence_digest
+
+
+class Cause(StrEnum):
+    """What kind of part is at fault; a node has at most one open incident of each."""
+
+    GPU = "gpu"
+    NETWORK = "network"
+    STORAGE = "storage"
+    HOST = "host"
+    AGENT = "agent"
+    SLURM = "slurm"
+
+
+class State(StrEnum):
+    """Where an incident stands. `deciding`: a person has decided and Git does not have it yet."""
+
+    OPEN = "open"
+    LAPSED = "lapsed"
+    DECIDING = "deciding"
+    APPROVED = "approved"
+    REPAIRING = "repairing"
+    DECLINED = "declined"
+    HELD = "held"
+    CLOSED = "closed"
+
+    @property
+    def may_repair(self) -> bool:
+        """Whether a reconciler may be at work on the node: an approval is recorded and has no outcome yet."""
+        return self in (State.APPROVED, State.REPAIRING)
+
+
+class IncidentEvent(StrEnum):
+    """What can happen to an incident. Events of the past (`recorded`, `ended`) are read back from Git."""
+
+    FINDINGS_CHANGED = "findings-changed"
+    FINDINGS_WORSENED = "findings-worsened"
+    FINDINGS_CLEARED = "findings-cleared"
+    OFFER_CHANGED = "offer-changed"
+    OFFER_LAPSED = "offer-lapsed"
+    RENEWED = "renewed"
+    RESOLVED = "resolved"
+    DECIDED = "decided"
+    DECISION_DROPPED = "decision-dropped"
+    APPROVAL_RECORDED = "approval-recorded"
+    REJECTION_RECORDED = "rejection-recorded"
+    REPAIR_STARTED = "repair-started"
+    REPAIR_SUCCEEDED = "repair-succeeded"
+    REPAIR_UNDONE = "repair-undone"
+    REPAIR_HELD = "repair-held"
+    NODE_GONE = "node-gone"
+    CLOSE_RECORDED = "close-recorded"
+
+
+_WAITING: Final = (State.OPEN, State.LAPSED, State.DECLINED, State.HELD)
+_BEFORE: Final = (*_WAITING, State.DECIDING)
+
+TABLE: Final[Mapping[tuple[State, IncidentEvent], State]] = {
+    # Findings: worse ones ask again where people had said no; a decision in flight was about other findings.
+    # While a repair may run they stand still: it was approved for these, and it verifies by itself.
+    **{(state, IncidentEvent.FINDINGS_CHANGED): state for state in _WAITING},
+    **{(state, IncidentEvent.FINDINGS_WORSENED): State.OPEN for state in _WAITING if state is not State.HELD},
+    (State.HELD, IncidentEvent.FINDINGS_WORSENED): State.HELD,
+    (State.DECIDING, IncidentEvent.FINDINGS_CHANGED): State.OPEN,
+    (State.DECIDING, IncidentEvent.FINDINGS_WORSENED): State.OPEN,
+    **{(state, IncidentEvent.FINDINGS_CLEARED): State.CLOSED for state in _BEFORE if state is not State.HELD},
+    **{(state, IncidentEvent.NODE_GONE): State.CLOSED for state in _BEFORE},
+    # The offer: what people may approve, and until when.
+    (State.OPEN, IncidentEvent.OFFER_CHANGED): State.OPEN,
+    (State.DECIDING, IncidentEvent.OFFER_CHANGED): State.OPEN,
+    (State.OPEN, IncidentEvent.OFFER_LAPSED): State.LAPSED,
+    (State.DECIDING, IncidentEvent.OFFER_LAPSED): State.LAPSED,
+    (State.LAPSED, IncidentEvent.RENEWED): State.OPEN,
+    (State.DECLINED, IncidentEvent.RENEWED): State.OPEN,
+    (State.HELD, IncidentEvent.RENEWED): State.OPEN,
+    # A held repair left the node half way: only a person says that it is in order again.
+    (State.HELD, IncidentEvent.RESOLVED): State.CLOSED,
+    # Decisions: a click counts once it is recorded; one recorded elsewhere counts just the same.
+    (State.OPEN, IncidentEvent.DECIDED): State.DECIDING,
+    (State.DECIDING, IncidentEvent.DECISION_DROPPED): State.OPEN,
+    **{(state, IncidentEvent.APPROVAL_RECORDED): State.APPROVED for state in _BEFORE},
+    **{
+        (state, IncidentEvent.REJECTION_RECORDED): State.DECLINED
+        for state in (State.OPEN, State.DECIDING, State.LAPSED)
+    },
+    # The repair, as the reconciler reports it.
+    (State.APPROVED, IncidentEvent.REPAIR_STARTED): State.REPAIRING,
+    **{(state, IncidentEvent.REPAIR_SUCCEEDED): State.CLOSED for state in (State.APPROVED, State.REPAIRING)},
+    **{(state, IncidentEvent.REPAIR_UNDONE): State.OPEN for state in (State.APPROVED, State.REPAIRING)},
+    **{(state, IncidentEvent.REPAIR_HELD): State.HELD for state in (State.APPROVED, State.REPAIRING)},
+    # Closed elsewhere (a person's pull request): Git has the last word.
+    **{(state, IncidentEvent.CLOSE_RECORDED): State.CLOSED for state in State if state is not State.CLOSED},
+}
+"""State and event to the state that follows. A pair that is missing is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A repair that people may approve until `expires_at` (UTC)."""
+
+    plan: Plan
+    offered_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one person decided in attempt `attempt`, about which evidence.
+
+    `expires_at` is when an approval lapses.
+    """
+
+    attempt: int
+    approves: bool
+    person: Decider
+    at: datetime
+    expires_at: datetime
+    via: str
+    evidence_digest: str
+    reason: str = ""
+
+
+class CloseReason(StrEnum):
+    """How an incident can end. `recorded` is closed by a person in Git, without our having seen why."""
+
+    REPAIRED = "repaired"
+    CLEARED = "cleared"
+    NODE_GONE = "node-gone"
+    RESOLVED = "resolved"
+    RECORDED = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Why an incident closed, and who said so (empty when nobody had to)."""
+
+    why: CloseReason
+    at: datetime
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One cause on one node.
+
+    `boot_id` is the boot of the findings shown, `opened_boot_id` that of the first ones (part of the id).
+    `companions` are findings that open nothing by themselves but belong to the same fault. `boards` are the
+    addresses and serial numbers of the GPUs in question, where they are known. `attempt` numbers the decision
+    files to be written next, from 1. `worsened` says that worse findings came after the first ones;
+    `clear_since` is since when none of them is seen. An offer's time runs from `offer_from`. `recorded` are
+    the names of the incident's files that were read back from Git.
+    """
+
+    id: str
+    cluster: str
+    node: str
+    node_uid: str
+    cause: Cause
+    opened_boot_id: str
+    boot_id: str
+    opened_at: datetime
+    findings: tuple[Finding, ...]
+    offer_from: datetime
+    companions: tuple[Finding, ...] = ()
+    boards: tuple[tuple[str, str], ...] = ()
+    state: State = State.OPEN
+    revision: int = 1
+    attempt: int = 1
+    offer: Offer | None = None
+    decision: Decision | None = None
+    progress: RepairStatus | None = None
+    outcomes: tuple[RepairOutcome, ...] = ()
+    worsened: bool = False
+    clear_since: datetime | None = None
+    ending: Closure | None = None
+    recorded: frozenset[str] = frozenset()
+
+    @property
+    def evidence_digest(self) -> str:
+        """What an approval of this incident is bound to."""
+        return evidence_digest(self.boot_id, self.findings)
+
+    @property
+    def stamp(self) -> str:
+        """Identity of what the buttons stand for: node, boot, findings, plan, attempt and deadline."""
+        offer = self.offer
+        shown = [offer.plan.digest, int(offer.expires_at.timestamp())] if offer else []
+        return digest([self.id, self.attempt, self.node_uid, self.evidence_digest, *shown])
+
+    @property
+    def path(self) -> str:
+        """The incident's directory on the incident branch."""
+        return f"incidents/{self.opened_at:%Y/%m}/{self.id}"
+
+
+def follow(incident: Incident, event: IncidentEvent, **changes: Any) -> Incident | None:
+    """Return the incident after `event` with `changes` and the next revision; None when the table refuses."""
+    state = TABLE.get((incident.state, event))
+    if state is None:
+        return None
+    return replace(incident, state=state, revision=incident.revision + 1, **changes)
+
+
+RANK: Final = {
+    Severity.INFO: 0,
+    Severity.APP: 1,
+    Severity.WARNING: 2,
+    Severity.UNKNOWN: 3,
+    Severity.CRITICAL: 4,
+}
+"""Severities from harmless to worst; what is not understood ranks above a warning."""
+
+
+def worst(findings: tuple[Finding, ...]) -> Finding:
+    """Return the finding that names the incident: the worst, then the earliest; ValueError for none."""
+    return min(findings, key=lambda each: (-RANK[each.severity], each.first_seen, each.key))
+
+
+def is_worse(old: tuple[Finding, ...], new: tuple[Finding, ...]) -> bool:
+    """Whether `new` holds a fault that is not in `old`, or a known one at a higher severity."""
+    before = {each.key: RANK[each.severity] for each in old}
+    return any(RANK[each.severity] > before.get(each.key, -1) for each in new)

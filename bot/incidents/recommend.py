@@ -1,0 +1,155 @@
+"""Fault → recommendation: which repair is called for, why, and what of it this version can carry out.
+
+One table from the first action of the findings (node checks, section 5) to what people are offered. What
+is not built is said, never promised: `offered` is always an action that the reconciler has steps for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bot.incidents.incident import Cause
+from checks.finding import Action, Finding
+from reconciler.incidents.records import PlannedPod
+from reconciler.repair import steps
+
+PROVIDER: Final = "redfish"
+"""The one way to reset a machine that this version has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """`wanted` is what the findings call for, `offered` what people may approve now, None for nothing.
+
+    `why` says why it is called for; `but` what is different about the offer, or why there is none.
+    """
+
+    wanted: Action
+    offered: Action | None
+    why: str
+    but: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRule:
+    """What becomes of a first action: `instead` is offered for it, with `but` said beside it."""
+
+    instead: Action | None
+    why: str
+    but: str = ""
+
+
+RUNGS: Final[Mapping[Action, OfferRule]] = {
+    Action.NONE: OfferRule(None, "No repair is called for."),
+    Action.ASK: OfferRule(None, "No repair is known to help with this, so a person has to look first."),
+    Action.RESET_GPU: OfferRule(
+        Action.REBOOT,
+        "The GPU needs a reset, the lightest repair that clears this fault.",
+        "This version cannot reset a single GPU. A reboot resets it too, and stops every pod on the node, "
+        "not only those that use this GPU.",
+    ),
+    Action.REBOOT: OfferRule(
+        Action.REBOOT, "The fault sits in the running system's state; a reboot clears it."
+    ),
+    Action.REPROVISION: OfferRule(
+        None,
+        "The node's disk or image is damaged; a clean image is what mends it, and it clears local data.",
+        "This version cannot reprovision a node, and a reboot would meet the same damage.",
+    ),
+    Action.FAILOVER: OfferRule(
+        Action.REBOOT,
+        "This points to hardware that a restart seldom brings back; the work belongs on another node.",
+        "This version cannot fail over to a spare. A reboot keeps the node and may not help: "
+        "if the fault comes back, the machine needs hands.",
+    ),
+    Action.REMOVE: OfferRule(
+        None,
+        "The node has to leave the pool and be repaired as hardware.",
+        "This version cannot remove a node.",
+    ),
+}
+"""First action → what is offered for it."""
+
+REASONS: Final[Mapping[tuple[str, str], str]] = {
+    ("xid", "48"): "A double-bit memory error: resetting the GPU puts a spare row in place of the bad one.",
+    ("xid", "95"): "An uncontained memory error: only a reset makes the GPU's memory trustworthy again.",
+    ("xid", "140"): "An unrecovered memory error: only a reset makes the GPU's memory trustworthy again.",
+    ("xid", "64"): "A memory row could not be remapped; no reset or restart brings a spare row back.",
+    ("xid", "79"): "The GPU has fallen off the bus; the job needs a whole node.",
+    ("nvrm", "gpu-lost"): "The GPU has fallen off the bus; the job needs a whole node.",
+    ("xid", "119"): "The GPU's system processor stopped answering the driver.",
+    ("xid", "120"): "The GPU's system processor failed.",
+    ("xid", "151"): "The vendor's own answer to this code is to restart the node.",
+    ("nvrm", "rm-init-failed"): "The driver could not bring the GPU up; its state is in the kernel.",
+    ("nvrm", "gsp-init-failed"): "The driver could not start the GPU's firmware; its state is in the kernel.",
+    ("slurm", "slurm-drained"): "A drain is somebody's decision, and whoever set it lifts it.",
+    (
+        "slurm",
+        "slurm-gres",
+    ): "Slurm's configuration and the node disagree; jobs may be given GPUs that are gone.",
+    ("agent", "silence"): "Nothing is known about the node until its agent reports again.",
+}
+"""What is special about a code; else the rung's own sentence is said."""
+
+VENDOR_DECISION: Final = "154"
+"""Xid in which the driver itself names the recovery; it replaces the verdict of its GPU's other codes."""
+
+COUNTED: Final = frozenset({"74"})
+"""Xids that call for a failover only when they come back (section 3.4): the driver has not counted them."""
+
+SAME_MOMENT_SECONDS: Final = 10.0
+"""How near that Xid must be to a line to speak about it (node checks, modifier M1)."""
+
+_HEAVY: Final = tuple(Action)
+
+
+def recommend(cause: Cause, findings: tuple[Finding, ...], provider: str | None) -> Recommendation:
+    """Return what to offer for `findings`; `provider` is how the node can be reset, None when it cannot."""
+    lead = leading(findings)
+    rung = RUNGS[lead.action]
+    why = _why(cause, lead, rung)
+    if rung.instead is None:
+        return Recommendation(lead.action, None, why, rung.but)
+    if rung.instead not in steps.STEPS:
+        return Recommendation(lead.action, None, why, f"This version cannot carry out {rung.instead.value}.")
+    if provider is None:
+        but = "The node is in no pool with a `redfish` address, so it cannot be reset from here."
+        return Recommendation(lead.action, None, why, but)
+    return Recommendation(lead.action, rung.instead, why, rung.but)
+
+
+def leading(findings: tuple[Finding, ...]) -> Finding:
+    """Return the finding that calls for the heaviest repair; raises ValueError for none.
+
+    Where the driver named the recovery (Xid 154), that replaces what its GPU's other codes suggest.
+    """
+    decided = [each for each in findings if each.code == VENDOR_DECISION and each.action is not Action.ASK]
+    standing = [each for each in findings if not any(_replaces(one, each) for one in decided)]
+    return max(standing, key=lambda each: (_HEAVY.index(each.action), -each.first_seen, each.key))
+
+
+def covers(shown: tuple[PlannedPod, ...], current: tuple[PlannedPod, ...]) -> bool:
+    """Whether nothing would be disturbed that was not shown: the same pods or fewer, at no more risk."""
+    known = {(pod.namespace, pod.name): pod for pod in shown}
+    return all(_covered(known.get((pod.namespace, pod.name)), pod) for pod in current)
+
+
+def _covered(shown: PlannedPod | None, pod: PlannedPod) -> bool:
+    return shown is not None and set(pod.risks) <= set(shown.risks) and pod.gpus <= shown.gpus
+
+
+def _replaces(decided: Finding, other: Finding) -> bool:
+    if other.key == decided.key or other.gpu != decided.gpu or other.subsystem != decided.subsystem:
+        return False
+    if other.code in COUNTED and other.action is Action.FAILOVER:
+        return False
+    earliest, latest = other.first_seen - SAME_MOMENT_SECONDS, other.last_seen + SAME_MOMENT_SECONDS
+    return earliest <= decided.first_seen <= latest
+
+
+def _why(cause: Cause, lead: Finding, rung: OfferRule) -> str:
+    if lead.subsystem == "xid" and lead.code == VENDOR_DECISION and lead.action is not Action.ASK:
+        return "The driver itself names this recovery."
+    if cause is Cause.AGENT and lead.code != "silence":
+        return "The agent cannot see part of the node, so faults there would go unnoticed."
+    return REASONS.get((lead.subsystem, lead.code), rung.why)

@@ -1,0 +1,185 @@
+"""A directory of the incident branch → the incident, as far as Git knows it. Pure.
+
+State is the fold over the files: the same fold restores an incident after a restart and brings a living one
+up to date, so a decision made by pull request counts like one made here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from bot.incidents.incident import CloseReason, Closure, Decision, Incident, IncidentEvent, Offer, follow
+from bot.incidents.next_commit import OPENED, THREAD
+from bot.incidents.value import IncidentClosed, IncidentOpened, Rejection, ThreadOpened
+from reconciler.incidents.records import Approval, Phase, RecordValue, RepairOutcome, RepairRecord
+
+Record = IncidentOpened | ThreadOpened | Approval | RepairRecord | Rejection | RepairOutcome | IncidentClosed
+
+KINDS: Final[Mapping[str, type[RecordValue]]] = {
+    "opened": IncidentOpened,
+    "thread": ThreadOpened,
+    "approval": Approval,
+    "repair": RepairRecord,
+    "rejected": Rejection,
+    "outcome": RepairOutcome,
+    "closed": IncidentClosed,
+}
+"""Start of a file's name → what it holds. Other names are other programs' or a newer version's."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRecords:
+    """The files of one incident's directory; `faults` are those that cannot be read, as sentences."""
+
+    directory: str
+    records: Mapping[str, Record] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def opened(self) -> IncidentOpened | None:
+        """The first file, None while it is missing or cannot be read."""
+        found = self.records.get(OPENED)
+        return found if isinstance(found, IncidentOpened) else None
+
+    @property
+    def thread(self) -> ThreadOpened | None:
+        """Where people talk about it, None while nobody was told."""
+        found = self.records.get(THREAD)
+        return found if isinstance(found, ThreadOpened) else None
+
+
+def story(directory: str, contents: Mapping[str, bytes]) -> IncidentRecords:
+    """Return the story in `contents` (file name → bytes); never raises."""
+    records: dict[str, Record] = {}
+    faults: list[str] = []
+    for name in sorted(contents):
+        kind = KINDS.get(name.removesuffix(".yaml").split("-")[0])
+        if kind is None or not name.endswith(".yaml"):
+            continue
+        try:
+            records[name] = kind.model_validate(yaml.safe_load(contents[name]))  # type: ignore[assignment]
+        except (yaml.YAMLError, UnicodeDecodeError, ValidationError, RecursionError) as error:
+            faults.append(f"{directory}/{name}: {' '.join(str(error).split())[:200]}")
+    return IncidentRecords(directory, records, tuple(faults))
+
+
+def restore(told: IncidentRecords) -> Incident | None:
+    """Return the incident that a story tells, None while its first file is missing."""
+    opened = told.opened
+    if opened is None:
+        return None
+    fresh = Incident(
+        id=opened.incident,
+        cluster=opened.cluster,
+        node=opened.node,
+        node_uid=opened.node_uid,
+        cause=opened.cause,
+        opened_boot_id=opened.boot_id,
+        boot_id=opened.boot_id,
+        opened_at=opened.opened_at,
+        offer_from=opened.opened_at,
+        findings=tuple(each.finding for each in opened.findings),
+        boards=tuple((opened.boards or {}).items()),
+    )
+    return catch_up(fresh, told)
+
+
+def catch_up(incident: Incident, told: IncidentRecords) -> Incident:
+    """Return the incident after everything in the story that it did not know of yet, in order of time."""
+    news = [name for name in told.records if name not in incident.recorded]
+    for name in sorted(news, key=lambda each: _moment(told, each)):
+        for event, changes in _events(incident, told, told.records[name]):
+            incident = follow(incident, event, **changes) or incident
+        incident = replace(incident, recorded=incident.recorded | {name})
+    return incident
+
+
+def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
+    """Return when a record counts, and its place among those of one moment.
+
+    Two machines' clocks may differ, so an outcome never counts before the repair that it ends.
+    """
+    match told.records[name]:
+        case IncidentOpened() as opened:
+            return opened.opened_at, 0
+        case (Approval() | RepairRecord()) as approved:
+            return approved.approved_at, 1
+        case Rejection() as rejected:
+            return rejected.rejected_at, 2
+        case RepairOutcome() as outcome:
+            repair = told.records.get(f"repair-{outcome.attempt}.yaml")
+            started = repair.approved_at if isinstance(repair, RepairRecord) else outcome.finished_at
+            return max(outcome.finished_at, started), 3
+        case IncidentClosed() as closed:
+            return closed.closed_at, 4
+        case _:
+            return datetime.max.replace(tzinfo=UTC), 5
+
+
+def _events(
+    incident: Incident, told: IncidentRecords, record: Record
+) -> Iterable[tuple[IncidentEvent, dict[str, Any]]]:
+    match record:
+        case RepairRecord():
+            yield IncidentEvent.APPROVAL_RECORDED, _approved(told, record)
+        case Rejection():
+            yield IncidentEvent.REJECTION_RECORDED, {"decision": _declined(incident, record)}
+        case RepairOutcome():
+            yield from _ended(incident, record)
+        case IncidentClosed():
+            yield IncidentEvent.CLOSE_RECORDED, {"ending": Closure(record.why, record.closed_at, record.by)}
+        case _:
+            return
+
+
+def _approved(told: IncidentRecords, record: RepairRecord) -> dict[str, Any]:
+    offer = Offer(plan=record.plan, offered_at=record.approved_at, expires_at=record.expires_at)
+    found = [told.records.get(name) for name in record.approvals]
+    approvals = [each for each in found if isinstance(each, Approval)]
+    changes: dict[str, Any] = {"offer": offer, "attempt": record.attempt, "progress": None}
+    if approvals:
+        first = approvals[0]
+        changes["decision"] = Decision(
+            attempt=record.attempt,
+            approves=True,
+            person=first.approver,
+            at=first.approved_at,
+            expires_at=first.expires_at,
+            via=first.via,
+            evidence_digest=first.evidence.evidence_digest,
+        )
+    return changes
+
+
+def _declined(incident: Incident, record: Rejection) -> Decision:
+    return Decision(
+        attempt=incident.attempt,
+        approves=False,
+        person=record.person,
+        at=record.rejected_at,
+        expires_at=record.rejected_at,
+        via=record.via,
+        evidence_digest=record.evidence.evidence_digest,
+        reason=record.reason,
+    )
+
+
+def _ended(incident: Incident, outcome: RepairOutcome) -> Iterable[tuple[IncidentEvent, dict[str, Any]]]:
+    changes: dict[str, Any] = {"outcomes": (*incident.outcomes, outcome)}
+    match outcome.phase:
+        case Phase.SUCCEEDED:
+            yield (
+                IncidentEvent.REPAIR_SUCCEEDED,
+                changes | {"ending": Closure(CloseReason.REPAIRED, outcome.finished_at)},
+            )
+        case Phase.HELD:
+            yield IncidentEvent.REPAIR_HELD, changes | {"attempt": outcome.attempt + 1}
+        case Phase.PENDING | Phase.RUNNING:
+            return
+        case _:
+            again = {"attempt": outcome.attempt + 1, "offer": None, "offer_from": outcome.finished_at}
+            yield IncidentEvent.REPAIR_UNDONE, changes | again

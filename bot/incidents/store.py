@@ -1,0 +1,194 @@
+"""The open incidents in memory, with what has been shown of them; the only place where they change."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.incidents.approve import Click
+from bot.incidents.incident import Cause, Incident, IncidentEvent, State, follow
+from bot.incidents.recommend import PROVIDER, Recommendation, recommend
+from bot.loops.scheduler import Signal
+from bot.messages.root import IncidentView
+from bot.metrics import Metrics
+from reconciler.kube.objects import Node
+
+if TYPE_CHECKING:
+    from checks.finding import Finding
+    from reconciler.config.schema import Config
+
+log = structlog.get_logger("bot.lifecycle")
+
+
+@dataclass(slots=True)
+class PostedThread:
+    """What Slack shows of an incident, as far as we know it.
+
+    `ts` is the root's, None while it is not posted. `text_digest` and `state` are of what was last sent;
+    `keys` are the milestones posted, None while that has to be looked up. `reposted` says that the root was
+    deleted and posted once more, `lost` that Slack will not take this thread any more.
+    """
+
+    channel: str = ""
+    ts: str | None = None
+    text_digest: str = ""
+    state: State | None = None
+    keys: set[str] | None = None
+    edited_at: datetime | None = None
+    reposted: bool = False
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class OpenIncident:
+    """One open incident, on the desk `since` a moment.
+
+    `looked_at` is when Kubernetes was last asked whom a repair would disturb. `trouble` names, by
+    dependency, what keeps the incident from going on. `click` is the one whose decision waits to be
+    recorded. `lock` serialises what people decide about it.
+    """
+
+    incident: Incident
+    since: datetime
+    shown: PostedThread = field(default_factory=PostedThread)
+    looked_at: datetime | None = None
+    click: Click | None = None
+    trouble: dict[str, str] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class IncidentStore:
+    """All open incidents, and what was last read of the cluster and its configuration.
+
+    `nodes` is None while Kubernetes has never been read; `seen_since` says since when we know a node by its
+    UID, which is when we may begin to miss its reports. `reset_boots` are, by node, the boots that our
+    repairs ended, None while the repairs have never been read. `slurm` is what Slurm says, by node, None
+    while it has not been asked. Used by the event loop's thread alone.
+    """
+
+    def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
+        self.cluster = cluster
+        self.by_id: dict[str, OpenIncident] = {}
+        self.closed: set[str] = set()
+        self.nodes: dict[str, Node] | None = None
+        self.seen_since: dict[str, datetime] = {}
+        self.slurm: Mapping[str, tuple[Finding, ...]] | None = None
+        self.reset_boots: Mapping[str, frozenset[str]] | None = None
+        self.config: Config | None = None
+        self.read_git = False
+        self.trouble: dict[str, str] = {}
+        self.changed = Signal()
+        self.metrics = metrics
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Return the present moment (UTC)."""
+        return self._clock()
+
+    def know(self, nodes: Iterable[Node]) -> None:
+        """Take the cluster's nodes as they are now."""
+        self.nodes = {node.name: node for node in nodes}
+        now = self.now()
+        self.seen_since = {node.uid: self.seen_since.get(node.uid, now) for node in self.nodes.values()}
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """Every incident that is not closed, oldest first."""
+        living = [each.incident for each in self.by_id.values() if each.incident.state is not State.CLOSED]
+        return tuple(sorted(living, key=lambda each: (each.opened_at, each.id)))
+
+    def find(self, node_uid: str, cause: Cause) -> OpenIncident | None:
+        """Return the open incident of that cause on that node."""
+        for open_incident in self.by_id.values():
+            its = open_incident.incident
+            if (its.node_uid, its.cause) == (node_uid, cause) and its.state is not State.CLOSED:
+                return open_incident
+        return None
+
+    def in_repair(self, node_uid: str) -> bool:
+        """Whether a repair of that node may be running."""
+        return any(each.node_uid == node_uid and each.state.may_repair for each in self.incidents)
+
+    def open(self, incident: Incident) -> OpenIncident:
+        """Take an incident onto the desk."""
+        open_incident = OpenIncident(incident, self._clock())
+        self.by_id[incident.id] = open_incident
+        self.metrics.open_incidents.set(len(self.incidents))
+        self.changed.notify()
+        return open_incident
+
+    def drop(self, incident_id: str) -> None:
+        """Put an incident away that is closed, recorded and told."""
+        self.by_id.pop(incident_id, None)
+        self.closed.add(incident_id)
+
+    def follow(self, open_incident: OpenIncident, event: IncidentEvent, **changes: Any) -> bool:
+        """Let the event happen; False when the incident's state refuses it."""
+        after = follow(open_incident.incident, event, **changes)
+        if after is None:
+            return False
+        self.put(open_incident, after)
+        return True
+
+    def put(self, open_incident: OpenIncident, after: Incident) -> None:
+        """Replace the incident by what it is now, and say so if its state changed."""
+        before = open_incident.incident
+        if after == before:
+            return
+        open_incident.incident = after
+        self.changed.notify()
+        if after.state is not before.state:
+            log.info(
+                "incident_moved",
+                incident=after.id,
+                node=after.node,
+                was=before.state.value,
+                now=after.state.value,
+            )
+            self.metrics.moves.labels(after.state.value).inc()
+            self.metrics.open_incidents.set(len(self.incidents))
+
+    def update(self, open_incident: OpenIncident, **changes: Any) -> None:
+        """Change what is shown of the incident without a new revision."""
+        self.put(open_incident, replace(open_incident.incident, **changes))
+
+    def pool_name(self, node: str) -> str | None:
+        """Return the pool that a node belongs to, empty for none, None while that is not known."""
+        known = (self.nodes or {}).get(node)
+        if self.config is None or known is None:
+            return None
+        pool = self.config.pool_of(known.labels)
+        return pool.name if pool else ""
+
+    def recommendation(self, incident: Incident) -> Recommendation:
+        """Return what is recommended now."""
+        node = (self.nodes or {}).get(incident.node)
+        pool = self.config.pool_of(node.labels) if self.config and node else None
+        provider = PROVIDER if pool is not None and pool.redfish is not None else None
+        return recommend(incident.cause, incident.findings, provider)
+
+    def standing(self, open_incident: OpenIncident) -> IncidentView:
+        """Return what people are shown."""
+        return IncidentView(
+            open_incident.incident,
+            self.recommendation(open_incident.incident),
+            " ".join(self._troubles(open_incident)),
+        )
+
+    def _troubles(self, open_incident: OpenIncident) -> Iterable[str]:
+        return (text for _, text in sorted(open_incident.trouble.items()))
+
+    def report_trouble(self, name: str, text: str) -> None:
+        """Note that a dependency is in trouble (empty text: it is well again); logged when that changes."""
+        if self.trouble.get(name, "") == text:
+            return
+        if text:
+            self.trouble[name] = text
+            log.warning("dependency_failed", dependency=name, reason=text)
+        else:
+            self.trouble.pop(name, None)
+            log.info("dependency_recovered", dependency=name)
+        self.metrics.up.labels(name).set(0 if text else 1)

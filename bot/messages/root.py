@@ -1,0 +1,226 @@
+"""The first message of a thread: everything a person needs to decide, woken at three in the morning. Pure.
+
+From top to bottom: what, where and how bad; the evidence; what is recommended and why; whom it disturbs;
+where it stands; the buttons. It is rendered anew whenever something changes, never patched.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bot.incidents.incident import CloseReason, Incident, State, worst
+from bot.incidents.recommend import Recommendation
+from bot.messages import words
+from bot.messages.blocks import (
+    Block,
+    Message,
+    button,
+    confirm,
+    context,
+    escape,
+    header,
+    plain,
+    preformatted,
+    section,
+    utc,
+    when,
+)
+from bot.messages.state_line import state_line
+from checks.finding import Finding
+from reconciler.incidents.records import Plan, PlannedPod
+
+APPROVE: Final = "approve"
+REJECT: Final = "reject"
+RENEW: Final = "renew"
+RESOLVE: Final = "resolve"
+"""Ids of the buttons."""
+
+EVIDENCE_FINDINGS: Final = 6
+EVIDENCE_CHARACTERS: Final = 2_600
+EVIDENCE_LINE: Final = 400
+PODS_SHOWN: Final = 12
+BOARDS_SHOWN: Final = 8
+SENTENCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentView:
+    """An incident with what is said about it: the recommendation, and trouble that keeps us from acting."""
+
+    incident: Incident
+    recommendation: Recommendation
+    trouble: str = ""
+
+
+def root(standing: IncidentView) -> Message:
+    """Return the first message of the incident's thread as it should read now."""
+    incident = standing.incident
+    blocks = [
+        header(headline(incident)),
+        section(_what(incident)),
+        _evidence(incident),
+        *_recommended(standing),
+        section(state_line(incident, trouble=standing.trouble), f"state-{incident.revision}"),
+        *_buttons(standing),
+        context(_small_print(incident)),
+    ]
+    return Message(_text(standing), tuple(blocks))
+
+
+def headline(incident: Incident) -> str:
+    """Return the headline: how bad, what, where; once it is over, how it ended."""
+    what = f"{words.CAUSES[incident.cause]} on {incident.node}"
+    lead = worst(incident.findings)
+    match incident.state:
+        case State.CLOSED:
+            why = incident.ending.why if incident.ending else CloseReason.RECORDED
+            return f"\N{WHITE HEAVY CHECK MARK} {_ENDINGS[why]}: {what}"
+        case State.APPROVED:
+            return f"\N{WRENCH} Approved: {what}"
+        case State.REPAIRING:
+            return f"\N{WRENCH} In repair: {what}"
+        case State.HELD:
+            return f"\N{RAISED HAND} Held, needs a person: {what}"
+        case _:
+            return f"{words.MARKS[lead.severity]} {words.SEVERITIES[lead.severity]}: {what}"
+
+
+_ENDINGS: Final = {
+    CloseReason.REPAIRED: "Repaired",
+    CloseReason.CLEARED: "Cleared by itself",
+    CloseReason.NODE_GONE: "Node gone",
+    CloseReason.RESOLVED: "Resolved by a person",
+    CloseReason.RECORDED: "Closed in Git",
+}
+
+
+def sentence(incident: Incident) -> str:
+    """Return what is wrong in one sentence of foreign text, not yet made harmless."""
+    lead = worst(incident.findings)
+    device = lead.gpu or lead.device
+    known = f"{lead.subsystem} {lead.code}"
+    text = lead.summary.strip().rstrip(".") or known
+    where = "" if device is None or device in text else f"GPU {device}: " if lead.gpu else f"{device}: "
+    named = "" if known.casefold() in text.casefold() else f" ({known})"
+    return f"{where}{text[:1].upper() if not where else text[:1]}{text[1:]}{named}."
+
+
+def _what(incident: Incident) -> str:
+    others = len(incident.findings) - 1
+    more = f" {words.plural(others, 'more finding')} below." if others else ""
+    title = "What was wrong" if incident.state is State.CLOSED else "What is wrong"
+    return f"*{title}*\n{escape(sentence(incident), SENTENCE)}{more}"
+
+
+def _evidence(incident: Incident) -> Block:
+    lead = worst(incident.findings)
+    rest = [each for each in incident.findings if each is not lead]
+    shown = [lead, *rest][:EVIDENCE_FINDINGS]
+    lines = [line for each in shown for line in _finding_lines(each)]
+    left = len(incident.findings) - len(shown)
+    if left:
+        lines.append(f"and {words.plural(left, 'more finding')}")
+    if incident.companions:
+        lines.append("Seen with it, harmless alone:")
+        lines += [f"  {words.finding_line(each)}" for each in incident.companions[:EVIDENCE_FINDINGS]]
+    return preformatted("\n".join(lines), EVIDENCE_CHARACTERS)
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    yield plain(words.finding_line(finding), EVIDENCE_LINE)
+    for line in finding.evidence.splitlines()[:3]:
+        yield "  " + plain(line, EVIDENCE_LINE)
+
+
+def _recommended(standing: IncidentView) -> Iterator[Block]:
+    recommendation, offer = standing.recommendation, standing.incident.offer
+    wanted = words.ACTIONS[recommendation.wanted]
+    offered = words.ACTIONS[recommendation.offered] if recommendation.offered else ""
+    title = f"*Recommended: {wanted}*"
+    if offered and recommendation.offered is not recommendation.wanted:
+        title = f"*Called for: {wanted}. Offered instead: {offered}*"
+    if standing.incident.state is State.CLOSED:
+        return
+    yield section(f"{title}\n{recommendation.why} {recommendation.but}".rstrip())
+    if offer is not None and recommendation.offered:
+        yield section(_disturbs(offer.plan))
+
+
+def _disturbs(plan: Plan) -> str:
+    action = words.ACTIONS[plan.action]
+    keeps = "Local disks are kept" if plan.keeps_local_data else "*Local data on the node is lost*"
+    pods = _riskiest_first(plan.disturbs)
+    lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {keeps}; what is in memory is lost."]
+    lines += [words.pod_line(pod) for pod in pods[:PODS_SHOWN]]
+    if len(pods) > PODS_SHOWN:
+        lines.append(f"• and {words.plural(len(pods) - PODS_SHOWN, 'more pod')}")
+    return "\n".join(lines)
+
+
+def _riskiest_first(pods: tuple[PlannedPod, ...]) -> list[PlannedPod]:
+    return sorted(pods, key=lambda pod: (-len(pod.risks), -pod.gpus, pod.namespace, pod.name))
+
+
+def _buttons(standing: IncidentView) -> Iterator[Block]:
+    incident = standing.incident
+    value = button_value(incident)
+    elements: list[Block] = []
+    match incident.state:
+        case State.OPEN if incident.offer is not None:
+            action = words.ACTIONS[incident.offer.plan.action]
+            approve = button(f"Approve {action}", APPROVE, value, "primary")
+            elements = [approve | {"confirm": _confirm(incident, incident.offer.plan)}]
+            elements.append(button("Reject …", REJECT, value))
+        case State.LAPSED | State.DECLINED | State.HELD if standing.recommendation.offered:
+            elements = [button("Offer again", RENEW, value)]
+    if incident.state is State.HELD:
+        elements.append(button("Node is in order", RESOLVE, value))
+    if elements:
+        yield {"type": "actions", "block_id": f"decide-{incident.revision}", "elements": elements}
+
+
+def button_value(incident: Incident) -> str:
+    """Return what a button carries: the incident, its revision, and the stamp of what was shown."""
+    return f"{incident.id} {incident.revision} {incident.stamp}"
+
+
+def _confirm(incident: Incident, plan: Plan) -> Block:
+    action = words.ACTIONS[plan.action]
+    keeps = "Local disks are kept." if plan.keeps_local_data else "LOCAL DATA IS LOST."
+    text = (
+        f"The {action} of {incident.node} {words.pods_sentence(plan.disturbs)}. {keeps}{_some(plan.disturbs)}"
+    )
+    return confirm(f"{action.capitalize()} {incident.node}?", text, f"Approve {action}", "Not now")
+
+
+def _some(pods: tuple[PlannedPod, ...]) -> str:
+    if not pods:
+        return ""
+    named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in _riskiest_first(pods)[:3])
+    more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
+    return f" Pods: {named}{more}."
+
+
+def _small_print(incident: Incident) -> str:
+    parts = [
+        f"Incident `{incident.id}`",
+        f"opened {when(incident.opened_at)}",
+        f"boot `{escape(incident.boot_id or 'unknown', words.NAME)}`",
+        f"cluster {escape(incident.cluster, words.NAME)}",
+    ]
+    for gpu, serial in incident.boards[:BOARDS_SHOWN]:
+        parts.append(f"GPU {escape(gpu, words.NAME)} is board {escape(serial, words.NAME)}")
+    if incident.attempt > 1:
+        parts.append(f"attempt {incident.attempt}")
+    return " · ".join(parts)
+
+
+def _text(standing: IncidentView) -> str:
+    incident = standing.incident
+    offer = incident.offer
+    ask = ""
+    if incident.state is State.OPEN and offer is not None:
+        action = words.ACTIONS[offer.plan.action]
+        ask = f" Waiting for approval of a {action} until {utc(offer.expires_at)}."
+    title = escape(headline(incident), 2 * words.NAME)
+    return f"{title}. {escape(sentence(incident), SENTENCE)}{ask}"

@@ -1,0 +1,143 @@
+"""The fixed words: what severities, causes, actions, steps, risks and pods are called for people."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from bot.incidents.incident import Cause, State
+from bot.messages.blocks import escape
+from checks.finding import Action, Finding, Severity
+from reconciler.incidents.records import PlannedPod
+from reconciler.repair import steps
+
+MARKS: Final[Mapping[Severity, str]] = {
+    Severity.CRITICAL: "\N{LARGE RED CIRCLE}",
+    Severity.UNKNOWN: "\N{LARGE PURPLE CIRCLE}",
+    Severity.WARNING: "\N{LARGE ORANGE CIRCLE}",
+    Severity.APP: "\N{LARGE BLUE CIRCLE}",
+    Severity.INFO: "\N{LARGE BLUE CIRCLE}",
+}
+"""Colour of a headline while the incident stands."""
+
+SEVERITIES: Final[Mapping[Severity, str]] = {
+    Severity.CRITICAL: "Critical",
+    Severity.UNKNOWN: "Not understood",
+    Severity.WARNING: "Warning",
+    Severity.APP: "Application",
+    Severity.INFO: "Information",
+}
+
+CAUSES: Final[Mapping[Cause, str]] = {
+    Cause.GPU: "GPU fault",
+    Cause.NETWORK: "network fault",
+    Cause.STORAGE: "storage fault",
+    Cause.HOST: "host fault",
+    Cause.AGENT: "monitoring gap",
+    Cause.SLURM: "Slurm state",
+}
+
+STATES: Final[Mapping[State, str]] = {
+    State.OPEN: "open",
+    State.LAPSED: "offer lapsed",
+    State.DECIDING: "decided, not yet recorded",
+    State.APPROVED: "approved",
+    State.REPAIRING: "being repaired",
+    State.DECLINED: "declined",
+    State.HELD: "held",
+    State.CLOSED: "closed",
+}
+
+ACTIONS: Final[Mapping[Action, str]] = {
+    Action.NONE: "no repair",
+    Action.ASK: "a person looks",
+    Action.RESET_GPU: "reset the GPU",
+    Action.REBOOT: "reboot",
+    Action.REPROVISION: "reprovision",
+    Action.FAILOVER: "fail over to another node",
+    Action.REMOVE: "remove from the pool",
+}
+
+DONE: Final[Mapping[str, str]] = {
+    steps.LOCK: "repair lock taken",
+    steps.REVALIDATE: "findings checked again",
+    steps.PRESTATE: "state before the repair noted",
+    steps.CORDON: "cordoned",
+    steps.DRAIN: "drained",
+    steps.RECHECK: "approval checked once more",
+    steps.RESET: "reset",
+    steps.RETURN: "back up",
+    steps.VERIFY: "verified",
+    steps.UNCORDON: "uncordoned",
+}
+
+DOING: Final[Mapping[str, str]] = {
+    steps.LOCK: "taking the repair lock",
+    steps.REVALIDATE: "checking the findings again",
+    steps.PRESTATE: "noting the state before the repair",
+    steps.CORDON: "cordoning",
+    steps.DRAIN: "draining",
+    steps.RECHECK: "checking the approval once more",
+    steps.RESET: "resetting",
+    steps.RETURN: "waiting for the node to come back",
+    steps.VERIFY: "verifying",
+    steps.UNCORDON: "uncordoning",
+}
+
+NAME: Final = 80
+"""Characters kept of a foreign name (node, pod, person) inside a sentence."""
+
+
+def finding_line(finding: Finding) -> str:
+    """Return a finding in one line for preformatted text: severity, code, device, since when, count."""
+    device = finding.gpu or finding.device or "node"
+    times = f", {finding.count} times" if finding.count > 1 else ""
+    since = f"since {_clock(finding.first_seen)}"
+    return f"{finding.severity.value:<8}  {finding.subsystem} {finding.code}  {device}  {since}{times}"
+
+
+def _clock(seconds: float) -> str:
+    """Return the node's own time of a finding in UTC; a node's clock may say anything."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return "an unreadable time"
+
+
+def pods_sentence(pods: tuple[PlannedPod, ...]) -> str:
+    """Return how many pods and GPUs a repair stops."""
+    if not pods:
+        return "stops no pods"
+    gpus = sum(pod.gpus for pod in pods)
+    return f"stops {plural(len(pods), 'pod')}" + (f" holding {plural(gpus, 'GPU')}" if gpus else "")
+
+
+def pod_line(pod: PlannedPod) -> str:
+    """Return a pod and what its eviction costs."""
+    costs = [plural(pod.gpus, "GPU")] if pod.gpus else []
+    costs += [_risk(each) for each in pod.risks]
+    name = escape(f"{pod.namespace}/{pod.name}", NAME)
+    return f"• `{name}`" + (f" ({'; '.join(costs)})" if costs else "")
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def span(time: timedelta) -> str:
+    """Return a time span to the second, in the two largest units that matter."""
+    seconds = max(0, int(time.total_seconds()))
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def _risk(risk: str) -> str:
+    if risk.startswith("pdb:"):
+        return (
+            f"disruption budget {escape(risk[4:], NAME)} allows no eviction now, the drain will wait for it"
+        )
+    known = {"bare": "bare pod, nothing starts it again", "emptyDir": "loses its emptyDir data"}
+    return known.get(risk) or escape(risk, NAME)

@@ -1,0 +1,1 @@
+"""Kubernetes: one connection, values read from it, and the only verbs that change the cluster."""

@@ -1,0 +1,302 @@
+"""The Git door: a bare mirror that is fetched and read, and the recorder that pushes from it.
+
+There is no work tree: files are read as blobs out of a commit, so symlinks, submodules, filters and hooks of
+whoever may write to the repository stay data. A branch whose history was rewritten keeps its last good tip
+here until somebody accepts the new one.
+"""
+
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from reconciler.source.git import Git, RepositoryUnavailableError
+from reconciler.source.recording import (
+    Commit,
+    PathAddition,
+    Person,
+    RecordUnavailableError,
+    RetryPolicy,
+    record_on,
+)
+
+BRANCH: Final = re.compile(r"(?!.*(\.\.|//|\.lock(/|$)))[A-Za-z0-9][A-Za-z0-9._/-]*(?<![./])")
+"""Branch names that are passed to git: a letter or digit first, nothing with a meaning of its own."""
+
+COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+"""A full commit id, SHA-1 or SHA-256."""
+
+LIMIT: Final = timedelta(seconds=60)
+"""How long one git command may take before its process group is killed."""
+
+ARGUMENTS: Final = 500
+"""Paths in one command, far below the kernel's limit on the size of an argument list."""
+
+RACE: Final = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "stale info",
+               "already exists", "incorrect old value")  # fmt: skip
+"""What git says of a push that another push overtook."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """A path in a commit. `size` is in bytes, None for a submodule."""
+
+    mode: str
+    blob: str
+    size: int | None
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a plain file; a symlink (120000) or submodule (160000) is not."""
+        return self.mode in ("100644", "100755")
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenBranch:
+    """A branch that no longer contains the commit we knew: `new` is what the host has, None if deleted."""
+
+    branch: str
+    old: str
+    new: str | None
+
+
+class Repository:
+    """A bare mirror of `branches` of `url` in the directory `mirror`, which one program owns.
+
+    Safe for several threads: fetching and pushing take a lock, reading does not. `token_file` is read anew
+    for every command. Raises ValueError for a URL or a branch name that must not be used; every method
+    raises RepositoryUnavailableError when git fails, and what was fetched before stays readable.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        mirror: Path,
+        token_file: Path | None = None,
+        branches: tuple[str, ...] = ("main", "incidents"),
+        limit: timedelta = LIMIT,
+    ) -> None:
+        for branch in branches:
+            if BRANCH.fullmatch(branch) is None:
+                raise ValueError(f"{branch!r} is not a branch name; use letters, digits and . _ / -")
+        self.git = Git(url, mirror, token_file, limit)
+        self.branches = branches
+        self.lock = threading.RLock()
+        self._mirror = mirror
+        self._limit = limit
+
+    def fetch(self) -> tuple[RewrittenBranch, ...]:
+        """Bring the branches up to date; return those whose history was rewritten and so kept their tip.
+
+        A branch that never existed is no error. Costs one round trip when nothing changed.
+        """
+        with self.lock:
+            self._prepare()
+            there = self._remote_tips()
+            known = {branch: self.tip(branch) for branch in self.branches}
+            changed = [branch for branch, commit in there.items() if commit != known[branch]]
+            if changed:
+                self._download(changed)
+            rewrites = [self._advance(branch, known[branch]) for branch in changed]
+            gone = [
+                RewrittenBranch(b, old, None)
+                for b, old in known.items()
+                if old is not None and b not in there
+            ]
+            return (*(each for each in rewrites if each is not None), *gone)
+
+    def accept(self, rewrite: RewrittenBranch) -> None:
+        """Take the rewritten branch as it is now: the tip becomes `new`, or none when the branch is gone."""
+        with self.lock:
+            ref = f"refs/heads/{rewrite.branch}"
+            argv = ("-d", ref, rewrite.old) if rewrite.new is None else (ref, rewrite.new, rewrite.old)
+            self.git.ask("update-ref", *argv)
+
+    def tip(self, branch: str) -> str | None:
+        """Return the last good commit of a branch as fetched; None when there is none yet."""
+        if not (self._mirror / "HEAD").exists():
+            return None
+        answer = self.git.run("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+        return answer.output.decode().strip() or None
+
+    def listing(self, commit: str, prefix: str = "") -> dict[str, TreeEntry]:
+        """Return every path under the directory `prefix` at `commit`, links and submodules included.
+
+        Paths that are not UTF-8 keep their bytes as surrogate escapes.
+        """
+        return self._entries("-r", _commit(commit), *(("--", prefix) if prefix else ()))
+
+    def read(self, commit: str, paths: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of the plain files among `paths` at `commit`.
+
+        What is absent, a symlink or a submodule has no entry in the answer.
+        """
+        asked = list(dict.fromkeys(paths))
+        blobs: dict[str, str] = {}
+        for start in range(0, len(asked), ARGUMENTS):
+            entries = self._entries(_commit(commit), "--", *asked[start : start + ARGUMENTS])
+            blobs |= {path: entry.blob for path, entry in entries.items() if entry.regular}
+        raw = self.git.ask("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs.values()).encode())
+        contents, at = {}, 0
+        for path in blobs:
+            end = raw.index(b"\n", at)
+            size = int(raw[at:end].split()[2])
+            contents[path] = raw[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+        return contents
+
+    def is_ancestor(self, old: str, new: str) -> bool | None:
+        """Whether `new` contains `old`; None when git does not know one of them."""
+        answer = self.git.run("merge-base", "--is-ancestor", _commit(old), _commit(new))
+        return {0: True, 1: False}.get(answer.status)
+
+    def addition(self, commit: str, path: str) -> PathAddition | None:
+        """Return the commit that created `path` and the Decision-Id it carries; None if it is not there."""
+        if not self.git.ask("ls-tree", "-z", "--full-tree", _commit(commit), "--", path):
+            return None
+        form = "--format=%H%x00%(trailers:key=Decision-Id,valueonly,separator=%x2C)%x00"
+        raw = self.git.ask("log", "--diff-filter=A", "--no-renames", form, commit, "--", path)
+        # The oldest addition: one made later would need a deletion between, which records never have.
+        fields = raw.decode(errors="replace").split("\0")
+        return PathAddition(fields[-3].strip(), fields[-2].strip())
+
+    def _entries(self, *argv: str) -> dict[str, TreeEntry]:
+        raw = self.git.ask("ls-tree", "-z", "-l", "--full-tree", *argv)
+        entries = {}
+        for line in raw.split(b"\0")[:-1]:
+            meta, _, path = line.partition(b"\t")
+            mode, _kind, blob, size = meta.decode().split()
+            name = path.decode(errors="surrogateescape")
+            entries[name] = TreeEntry(mode, blob, None if size == "-" else int(size))
+        return entries
+
+    def _prepare(self) -> None:
+        if not (self._mirror / "HEAD").exists():
+            self._mirror.parent.mkdir(parents=True, exist_ok=True)
+            self.git.ask("init", "--quiet", "--bare", "--initial-branch=main")
+        oldest = time.time() - 2 * self._limit.total_seconds()
+        stale = [*self._mirror.glob("*.lock"), *self._mirror.glob("refs/**/*.lock")]
+        for lock in stale:
+            # Whoever made it is long killed: no command of ours lives half that long.
+            if lock.stat().st_mtime < oldest:
+                lock.unlink(missing_ok=True)
+
+    def _remote_tips(self) -> dict[str, str]:
+        wanted = {f"refs/heads/{branch}": branch for branch in self.branches}
+        answer = self.git.run("ls-remote", "--quiet", self.git.url, *wanted, remote=True)
+        if answer.status != 0:
+            raise RepositoryUnavailableError(f"reading {self.git.url} failed: {answer.reason}")
+        lines = (line.split("\t") for line in answer.output.decode().splitlines())
+        return {wanted[ref]: commit for commit, ref in lines if ref in wanted}
+
+    def _download(self, branches: Iterable[str]) -> None:
+        options = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+        refspecs = (f"+refs/heads/{branch}:refs/fetched/{branch}" for branch in branches)
+        answer = self.git.run("fetch", *options, self.git.url, *refspecs, remote=True)
+        if answer.status != 0:
+            raise RepositoryUnavailableError(f"fetching {self.git.url} failed: {answer.reason}")
+
+    def _advance(self, branch: str, known: str | None) -> RewrittenBranch | None:
+        new = self.git.ask("rev-parse", "--verify", f"refs/fetched/{branch}^{{commit}}").decode().strip()
+        contains = True if known is None else self.is_ancestor(known, new)
+        if contains is None:
+            raise RepositoryUnavailableError(
+                f"{self._mirror} lacks commits of {branch}; delete that directory, it is cloned again"
+            )
+        if known is not None and not contains:
+            return RewrittenBranch(branch, known, new)
+        self.git.ask("update-ref", f"refs/heads/{branch}", new, *([known] if known else []))
+        return None
+
+
+class GitRecorder:
+    """Records events by plain pushes from the mirror of `repository` to `branch`, which it creates if absent.
+
+    `committer` is who the program is. A branch whose history was rewritten is not written to.
+    """
+
+    def __init__(
+        self, repository: Repository, branch: str, committer: Person, pace: RetryPolicy | None = None
+    ) -> None:
+        self._repository = repository
+        self._git = repository.git
+        self._branch = branch
+        self._committer = committer
+        self._pace = pace or RetryPolicy(least_seconds=0.1, most_seconds=5.0)
+
+    def record(self, event: Commit) -> str:
+        """Commit the event and return the commit's id; see `recorder.Recorder.record`."""
+        with self._repository.lock:
+            try:
+                return record_on(self, event, self._pace)
+            except RepositoryUnavailableError as error:
+                raise RecordUnavailableError(str(error)) from error
+
+    def tip(self) -> str | None:
+        """Return the tip of the branch at the remote now."""
+        for rewrite in self._repository.fetch():
+            if rewrite.branch == self._branch:
+                raise RecordUnavailableError(
+                    f"history of {self._branch} was rewritten from {rewrite.old} to"
+                    f" {rewrite.new or 'nothing'}; nothing is recorded until it is restored or accepted"
+                )
+        return self._repository.tip(self._branch)
+
+    def addition(self, tip: str, path: str) -> PathAddition | None:
+        """Return who created `path`; None when it does not exist at `tip`."""
+        return self._repository.addition(tip, path)
+
+    def append(self, tip: str | None, event: Commit) -> str | None:
+        """Commit the event on top of `tip` and push it; None when another push was first."""
+        commit = self._commit(tip, event)
+        ref = f"refs/heads/{self._branch}"
+        answer = self._git.run("push", "--porcelain", self._git.url, f"{commit}:{ref}", remote=True)
+        if answer.status == 0:
+            self._git.ask("update-ref", ref, commit, *([tip] if tip else []))
+            return commit
+        lines = answer.output.decode(errors="replace").splitlines()
+        refused = [line for line in lines if line.startswith("!")]
+        if any(word in line for line in refused for word in RACE):
+            return None
+        raise RecordUnavailableError(f"pushing to {self._branch} failed: {_why(refused, answer.reason)}")
+
+    def _commit(self, tip: str | None, event: Commit) -> str:
+        scratch = Path(tempfile.mkdtemp(prefix="clusterwright-index-"))
+        try:
+            index = {"GIT_INDEX_FILE": str(scratch / "index")}
+            if tip is not None:
+                self._git.ask("read-tree", tip, environment=index)
+            blobs = {path: self._blob(text) for path, text in event.files.items()}
+            lines = "".join(f"100644 {blob}\t{path}\0" for path, blob in blobs.items())
+            self._git.ask("update-index", "-z", "--index-info", stdin=lines.encode(), environment=index)
+            tree = self._git.ask("write-tree", environment=index).decode().strip()
+        finally:
+            shutil.rmtree(scratch)
+        author = event.author or self._committer
+        people = {**_identity("AUTHOR", author), **_identity("COMMITTER", self._committer)}
+        parent = () if tip is None else ("-p", tip)
+        made = self._git.ask("commit-tree", tree, *parent, stdin=event.message.encode(), environment=people)
+        return made.decode().strip()
+
+    def _blob(self, text: str) -> str:
+        return self._git.ask("hash-object", "-w", "--stdin", stdin=text.encode()).decode().strip()
+
+
+def _identity(role: str, person: Person) -> Mapping[str, str]:
+    return {f"GIT_{role}_NAME": person.name.strip() or person.email, f"GIT_{role}_EMAIL": person.email}
+
+
+def _commit(commit: str) -> str:
+    if COMMIT.fullmatch(commit) is None:
+        raise ValueError(f"{commit!r} is not a full commit id")
+    return commit
+
+
+def _why(refused: list[str], reason: str) -> str:
+    return refused[0].rsplit("\t", 1)[-1] if refused else reason
