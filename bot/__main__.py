@@ -3,18 +3,17 @@
 Exit code 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the settings cannot be used.
 """
 
-import argparse
 import asyncio
 import signal
 import sys
-from pathlib import Path
 
 import structlog
 import uvicorn
 
-from bot.build import Bot, build, log_as_json
+from bot.build import Bot, build
 from bot.settings import BotSettings, BotTable
-from reconciler.settings import SettingsError, load
+from reconciler.log import log_as_json
+from reconciler.settings import SettingsError, config_argument, load
 
 log = structlog.get_logger("bot")
 
@@ -27,14 +26,9 @@ KEEP_OPEN_SECONDS = 150
 
 def main(argv: list[str] | None = None) -> int:
     """Run the bot and return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="bot", description="Tells people what is wrong, asks them, records what they decide.",
-        epilog="example: python -m bot --config /etc/clusterwright/clusterwright.toml",
-    )  # fmt: skip
-    parser.add_argument("--config", type=Path, help="settings file (TOML); else CLUSTERWRIGHT_CONFIG")
-    arguments = parser.parse_args(argv)
+    file = config_argument("bot", "Tells people what is wrong, asks them, records what they decide.", argv)
     try:
-        settings = load(BotSettings, arguments.config)
+        settings = load(BotSettings, file)
         bot = build(settings)
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this

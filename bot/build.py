@@ -1,16 +1,12 @@
 """Puts the bot together from its settings: doors below, loops above, one web application."""
 
 import asyncio
-import logging
-import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import structlog
 from starlette.applications import Starlette
 
 from bot.incidents.correlate import is_silent
@@ -28,18 +24,10 @@ from bot.slack.outbound import SlackChat
 from bot.web.findings_api import FindingsApi
 from reconciler.kube.read import KubernetesReader
 from reconciler.settings import GitSettings, SettingsError
-from reconciler.source.github import GitHubHost, GitHubRecorder
-from reconciler.source.recording import Person, Recorder
-from reconciler.source.repository import GitRecorder, Repository
+from reconciler.source.connect import open_recorder, open_repository
 
 LEAVE_SECONDS: Final = 10.0
 """How long a commit in flight may take when the bot is told to stop."""
-
-_SECRET: Final = re.compile(
-    r"(xox[a-z]-|xapp-|gh[a-z]_|github_pat_|eyJ)[A-Za-z0-9_.\-]+"
-    r"|(ticket|response_url)=[^\s\"]+|https?://[^\s\"]*/(actions|commands)/[^\s\"]+"
-)
-"""Tokens, tickets and one-time addresses, as Slack, GitHub and Kubernetes write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,35 +81,6 @@ def secret(file: Path) -> str:
     return file.read_text(encoding="utf-8").strip()
 
 
-def log_as_json() -> None:
-    """Send our log, and the warnings of libraries, to stderr as JSON lines without secrets."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-            _mask,
-        ],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-    )
-    forward = _Forward()
-    forward.setLevel(logging.WARNING)
-    logging.basicConfig(handlers=[forward], level=logging.WARNING)
-
-
-class _Forward(logging.Handler):
-    """Gives what libraries log to our log."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger(record.name).warning("library_spoke", text=record.getMessage()[:500])
-
-
-def _mask(_: Any, __: str, line: Any) -> str:
-    return _SECRET.sub("(secret)", str(line))
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -148,22 +107,8 @@ def _check_files(own: BotTable) -> None:
 
 def _incident_log(git: GitSettings) -> IncidentLog:
     branches = (git.config_branch, git.incidents_branch)
-    limit = timedelta(seconds=git.timeout_seconds)
-    try:
-        repository = Repository(git.url, git.mirror, git.token_file, branches, limit)
-    except ValueError as error:
-        raise SettingsError(f"git: {error}") from error
-    return IncidentLog(repository, _recorder(git, repository), branches)
-
-
-def _recorder(git: GitSettings, repository: Repository) -> Recorder:
-    committer = Person(git.committer_name, git.committer_email)
-    if git.backend == "git":
-        return GitRecorder(repository, git.incidents_branch, committer)
-    if git.repository is None or git.token_file is None:
-        raise SettingsError('git.token_file: is missing; backend "github" needs it')
-    host = GitHubHost(git.api_url, git.repository, git.token_file)
-    return GitHubRecorder(host, git.incidents_branch, committer)
+    repository = open_repository(git)
+    return IncidentLog(repository, open_recorder(git, repository), branches)
 
 
 def _chat(slack: SlackSettings, metrics: Metrics) -> SlackChat:

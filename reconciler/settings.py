@@ -4,6 +4,7 @@ The file holds the tables of all programs; each validates its own and passes ove
 `CLUSTERWRIGHT_GIT__URL` overrides `url` in the table `git`. What nobody knows is refused, wherever it stands.
 """
 
+import argparse
 import os
 import tomllib
 from collections.abc import Mapping
@@ -132,6 +133,18 @@ class ReconcilerSettings(ProgramSettings):
 
 
 AnySettings = TypeVar("AnySettings", bound=ProgramSettings)
+
+
+def config_argument(program: str, description: str, argv: list[str] | None) -> Path | None:
+    """Return the settings file that the command line of a program names, None when it names none."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=description,
+        epilog=f"example: python -m {program} --config /etc/clusterwright/clusterwright.toml",
+    )
+    parser.add_argument("--config", type=Path, help=f"settings file (TOML); else {CONFIG_VARIABLE}")
+    file: Path | None = parser.parse_args(argv).config
+    return file
 
 
 def load(program: type[AnySettings], file: Path | None = None) -> AnySettings:

@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from bot.incidents.incident import Incident, State
 from reconciler.config.schema import Config
-from reconciler.incidents.records import Decider, PlannedPod
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.records import Decider
 
 
 @dataclass(frozen=True, slots=True)

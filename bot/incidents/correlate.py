@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from bot.incidents.incident import Cause
 from checks.finding import Action, Finding, Severity
 from checks.report import Inventory, NodeReport
-from reconciler.incidents.records import digest, opens_incident
+from reconciler.incidents.digests import digest
+from reconciler.incidents.records import Cause
 
 CAUSES: Final[Mapping[str, Cause]] = {
     **dict.fromkeys(
@@ -47,6 +47,17 @@ class Fault:
     findings: tuple[Finding, ...]
     companions: tuple[Finding, ...] = ()
     boards: tuple[tuple[str, str], ...] = ()
+
+
+def opens_incident(finding: Finding) -> bool:
+    """Whether a finding is worth a person's attention: critical, not understood, or a warning to act on."""
+    match finding.severity:
+        case Severity.CRITICAL | Severity.UNKNOWN:
+            return True
+        case Severity.WARNING:
+            return finding.action is not Action.NONE
+        case _:
+            return False
 
 
 def incident_id(cluster: str, node: str, node_uid: str, boot: tuple[Cause, str], ordinal: int) -> str:

@@ -11,18 +11,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checks.finding import Finding, Severity
-from reconciler.incidents.records import Decider, Plan, RepairOutcome, RepairStatus, digest, evidence_digest
-
-
-class Cause(StrEnum):
-    """What kind of part is at fault; a node has at most one open incident of each."""
-
-    GPU = "gpu"
-    NETWORK = "network"
-    STORAGE = "storage"
-    HOST = "host"
-    AGENT = "agent"
-    SLURM = "slurm"
+from reconciler.incidents.digests import digest, evidence_digest
+from reconciler.incidents.paths import incident_directory
+from reconciler.incidents.plan import Plan
+from reconciler.incidents.records import Cause, CloseReason, Decider, RepairOutcome
+from reconciler.repair.resource import RepairStatus
 
 
 class State(StrEnum):
@@ -133,16 +126,6 @@ class Decision:
     reason: str = ""
 
 
-class CloseReason(StrEnum):
-    """How an incident can end. `recorded` is closed by a person in Git, without our having seen why."""
-
-    REPAIRED = "repaired"
-    CLEARED = "cleared"
-    NODE_GONE = "node-gone"
-    RESOLVED = "resolved"
-    RECORDED = "recorded"
-
-
 @dataclass(frozen=True, slots=True)
 class Closure:
     """Why an incident closed, and who said so (empty when nobody had to)."""
@@ -203,7 +186,7 @@ class Incident:
     @property
     def path(self) -> str:
         """The incident's directory on the incident branch."""
-        return f"incidents/{self.opened_at:%Y/%m}/{self.id}"
+        return incident_directory(self.id, self.opened_at)
 
 
 def follow(incident: Incident, event: IncidentEvent, **changes: Any) -> Incident | None:

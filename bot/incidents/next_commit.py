@@ -9,14 +9,21 @@ from typing import Final
 
 import yaml
 
-from bot.incidents.incident import CloseReason, Decision, Incident, Offer, State, worst
-from bot.incidents.value import IncidentClosed, IncidentOpened, RecordedFinding, Rejection, ThreadOpened
-from reconciler.incidents.records import Approval, Evidence, RecordValue, RepairRecord, action_id, digest
+from bot.incidents.incident import Decision, Incident, Offer, State, worst
+from reconciler.incidents.digests import action_id, digest
+from reconciler.incidents.paths import CLOSED, OPENED, THREAD, approval_name, next_rejection_name, repair_name
+from reconciler.incidents.records import (
+    Approval,
+    CloseReason,
+    Evidence,
+    IncidentClosed,
+    IncidentOpened,
+    Rejection,
+    RepairRecord,
+    ThreadOpened,
+)
+from reconciler.incidents.value import RecordValue
 from reconciler.source.recording import Commit, Person
-
-OPENED: Final = "opened.yaml"
-THREAD: Final = "thread.yaml"
-CLOSED: Final = "closed.yaml"
 
 Trailers = tuple[tuple[str, str], ...]
 
@@ -47,7 +54,7 @@ def opened(incident: Incident) -> Commit:
         boot_id=incident.opened_boot_id,
         cause=incident.cause,
         opened_at=incident.opened_at,
-        findings=tuple(RecordedFinding.of(each) for each in incident.findings),
+        findings=incident.findings,
         boards=dict(incident.boards) or None,
     )
     lead = worst(incident.findings)
@@ -123,12 +130,12 @@ def _approval(incident: Incident, made: Decision, offer: Offer) -> Commit:
         action=action,
         evidence=approval.evidence,
         plan=offer.plan,
-        approvals=(f"approval-{number}.yaml",),
+        approvals=(approval_name(number),),
         approved_at=made.at,
         expires_at=made.expires_at,
     )
     return Commit(
-        files=_files(incident, {f"approval-{number}.yaml": approval, f"repair-{number}.yaml": record}),
+        files=_files(incident, {approval_name(number): approval, repair_name(number): record}),
         subject=f"Approve {action.value} of {incident.node}",
         body=f"Approved by {made.person.name} for incident {incident.id}.",
         decision_id=key,
@@ -142,8 +149,8 @@ def _approval(incident: Incident, made: Decision, offer: Offer) -> Commit:
 
 
 def _rejection(incident: Incident, made: Decision, offer: Offer) -> Commit:
-    number = 1 + sum(name.startswith("rejected-") for name in incident.recorded)
-    key = digest([incident.id, "rejection", number, made.person.email.casefold()])
+    name = next_rejection_name(incident.recorded)
+    key = digest([incident.id, "rejection", name, made.person.email.casefold()])
     value = Rejection(
         decision_id=key,
         action=offer.plan.action,
@@ -154,7 +161,7 @@ def _rejection(incident: Incident, made: Decision, offer: Offer) -> Commit:
         via=made.via,
     )
     return Commit(
-        files=_files(incident, {f"rejected-{number}.yaml": value}),
+        files=_files(incident, {name: value}),
         subject=f"Decline {offer.plan.action.value} of {incident.node}",
         body=made.reason,
         decision_id=key,

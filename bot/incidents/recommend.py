@@ -8,13 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bot.incidents.incident import Cause
 from checks.finding import Action, Finding
-from reconciler.incidents.records import PlannedPod
-from reconciler.repair import steps
-
-PROVIDER: Final = "redfish"
-"""The one way to reset a machine that this version has."""
+from reconciler.incidents.records import Cause
+from reconciler.repair.actions.registry import ACTIONS, can_carry_out
+from reconciler.repair.providers.provider import ProviderKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +100,19 @@ SAME_MOMENT_SECONDS: Final = 10.0
 _HEAVY: Final = tuple(Action)
 
 
-def recommend(cause: Cause, findings: tuple[Finding, ...], provider: str | None) -> Recommendation:
-    """Return what to offer for `findings`; `provider` is how the node can be reset, None when it cannot."""
+def recommend(cause: Cause, findings: tuple[Finding, ...], kind: ProviderKind | None) -> Recommendation:
+    """Return what to offer for `findings`; `kind` is what acts on the node's machine, None when nothing can."""
     lead = leading(findings)
     rung = RUNGS[lead.action]
     why = _why(cause, lead, rung)
     if rung.instead is None:
         return Recommendation(lead.action, None, why, rung.but)
-    if rung.instead not in steps.STEPS:
+    if rung.instead not in ACTIONS:
         return Recommendation(lead.action, None, why, f"This version cannot carry out {rung.instead.value}.")
-    if provider is None:
-        but = "The node is in no pool with a `redfish` address, so it cannot be reset from here."
+    if not can_carry_out(rung.instead, kind):
+        but = (
+            "The node is in no pool whose machines can be reached for this, so nothing can be done from here."
+        )
         return Recommendation(lead.action, None, why, but)
     return Recommendation(lead.action, rung.instead, why, rung.but)
 
@@ -126,16 +125,6 @@ def leading(findings: tuple[Finding, ...]) -> Finding:
     decided = [each for each in findings if each.code == VENDOR_DECISION and each.action is not Action.ASK]
     standing = [each for each in findings if not any(_replaces(one, each) for one in decided)]
     return max(standing, key=lambda each: (_HEAVY.index(each.action), -each.first_seen, each.key))
-
-
-def covers(shown: tuple[PlannedPod, ...], current: tuple[PlannedPod, ...]) -> bool:
-    """Whether nothing would be disturbed that was not shown: the same pods or fewer, at no more risk."""
-    known = {(pod.namespace, pod.name): pod for pod in shown}
-    return all(_covered(known.get((pod.namespace, pod.name)), pod) for pod in current)
-
-
-def _covered(shown: PlannedPod | None, pod: PlannedPod) -> bool:
-    return shown is not None and set(pod.risks) <= set(shown.risks) and pod.gpus <= shown.gpus
 
 
 def _replaces(decided: Finding, other: Finding) -> bool:

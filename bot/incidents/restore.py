@@ -7,28 +7,26 @@ up to date, so a decision made by pull request counts like one made here.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from bot.incidents.incident import CloseReason, Closure, Decision, Incident, IncidentEvent, Offer, follow
-from bot.incidents.next_commit import OPENED, THREAD
-from bot.incidents.value import IncidentClosed, IncidentOpened, Rejection, ThreadOpened
-from reconciler.incidents.records import Approval, Phase, RecordValue, RepairOutcome, RepairRecord
-
-Record = IncidentOpened | ThreadOpened | Approval | RepairRecord | Rejection | RepairOutcome | IncidentClosed
-
-KINDS: Final[Mapping[str, type[RecordValue]]] = {
-    "opened": IncidentOpened,
-    "thread": ThreadOpened,
-    "approval": Approval,
-    "repair": RepairRecord,
-    "rejected": Rejection,
-    "outcome": RepairOutcome,
-    "closed": IncidentClosed,
-}
-"""Start of a file's name → what it holds. Other names are other programs' or a newer version's."""
+from bot.incidents.incident import Closure, Decision, Incident, IncidentEvent, Offer, follow
+from reconciler.incidents.paths import OPENED, THREAD, kind_of, repair_name
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import (
+    FILES,
+    Approval,
+    CloseReason,
+    IncidentClosed,
+    IncidentFile,
+    IncidentOpened,
+    Rejection,
+    RepairOutcome,
+    RepairRecord,
+    ThreadOpened,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class IncidentRecords:
     """The files of one incident's directory; `faults` are those that cannot be read, as sentences."""
 
     directory: str
-    records: Mapping[str, Record] = field(default_factory=dict)
+    records: Mapping[str, IncidentFile] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
     @property
@@ -54,14 +52,14 @@ class IncidentRecords:
 
 def story(directory: str, contents: Mapping[str, bytes]) -> IncidentRecords:
     """Return the story in `contents` (file name → bytes); never raises."""
-    records: dict[str, Record] = {}
+    records: dict[str, IncidentFile] = {}
     faults: list[str] = []
     for name in sorted(contents):
-        kind = KINDS.get(name.removesuffix(".yaml").split("-")[0])
-        if kind is None or not name.endswith(".yaml"):
+        kind = FILES.get(kind_of(name))
+        if kind is None:
             continue
         try:
-            records[name] = kind.model_validate(yaml.safe_load(contents[name]))  # type: ignore[assignment]
+            records[name] = kind.model_validate(yaml.safe_load(contents[name]))
         except (yaml.YAMLError, UnicodeDecodeError, ValidationError, RecursionError) as error:
             faults.append(f"{directory}/{name}: {' '.join(str(error).split())[:200]}")
     return IncidentRecords(directory, records, tuple(faults))
@@ -82,7 +80,7 @@ def restore(told: IncidentRecords) -> Incident | None:
         boot_id=opened.boot_id,
         opened_at=opened.opened_at,
         offer_from=opened.opened_at,
-        findings=tuple(each.finding for each in opened.findings),
+        findings=opened.findings,
         boards=tuple((opened.boards or {}).items()),
     )
     return catch_up(fresh, told)
@@ -111,7 +109,7 @@ def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
         case Rejection() as rejected:
             return rejected.rejected_at, 2
         case RepairOutcome() as outcome:
-            repair = told.records.get(f"repair-{outcome.attempt}.yaml")
+            repair = told.records.get(repair_name(outcome.attempt))
             started = repair.approved_at if isinstance(repair, RepairRecord) else outcome.finished_at
             return max(outcome.finished_at, started), 3
         case IncidentClosed() as closed:
@@ -121,7 +119,7 @@ def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
 
 
 def _events(
-    incident: Incident, told: IncidentRecords, record: Record
+    incident: Incident, told: IncidentRecords, record: IncidentFile
 ) -> Iterable[tuple[IncidentEvent, dict[str, Any]]]:
     match record:
         case RepairRecord():

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from bot.incidents.approve import Click
-from bot.incidents.incident import Cause, Incident, IncidentEvent, State, follow
-from bot.incidents.recommend import PROVIDER, Recommendation, recommend
-from bot.loops.scheduler import Signal
-from bot.messages.root import IncidentView
+from bot.incidents.incident import Incident, IncidentEvent, State, follow
+from bot.incidents.recommend import Recommendation, recommend
+from bot.incidents.signal import Signal
+from bot.incidents.view import IncidentView
 from bot.metrics import Metrics
+from reconciler.incidents.records import Cause
 from reconciler.kube.objects import Node
+from reconciler.repair.actions.registry import provider_for
+from reconciler.repair.providers.provider import ProviderKind
 
 if TYPE_CHECKING:
     from checks.finding import Finding
@@ -163,12 +166,15 @@ class IncidentStore:
         pool = self.config.pool_of(known.labels)
         return pool.name if pool else ""
 
+    def provider(self, node: str) -> ProviderKind | None:
+        """Return the kind of provider that acts on a node's machine, None when nothing can or that is unknown."""
+        known = (self.nodes or {}).get(node)
+        pool = self.config.pool_of(known.labels) if self.config and known else None
+        return provider_for(pool) if pool else None
+
     def recommendation(self, incident: Incident) -> Recommendation:
         """Return what is recommended now."""
-        node = (self.nodes or {}).get(incident.node)
-        pool = self.config.pool_of(node.labels) if self.config and node else None
-        provider = PROVIDER if pool is not None and pool.redfish is not None else None
-        return recommend(incident.cause, incident.findings, provider)
+        return recommend(incident.cause, incident.findings, self.provider(incident.node))
 
     def standing(self, open_incident: OpenIncident) -> IncidentView:
         """Return what people are shown."""

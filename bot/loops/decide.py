@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from bot.chat import Chat, ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.incidents.approve import (
     Click,
     Denial,
@@ -22,12 +23,12 @@ from bot.incidents.approve import (
     decide_reopening,
     identify,
 )
-from bot.incidents.incident import CloseReason, Closure, Decision, IncidentEvent, State
+from bot.incidents.incident import Closure, Decision, IncidentEvent, State
 from bot.incidents.store import IncidentStore, OpenIncident
 from bot.loops.kubernetes import KubernetesLoop
-from bot.loops.threads import Chat, ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.messages import answer
 from bot.messages.root import APPROVE, REJECT, RESOLVE
+from reconciler.incidents.records import CloseReason
 
 log = structlog.get_logger("bot.lifecycle")
 

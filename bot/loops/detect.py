@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from bot.incidents.correlate import Fault, faults, incident_id, is_silent, silence_fault, slurm_fault
-from bot.incidents.incident import Cause, CloseReason, Closure, Incident, IncidentEvent, State, is_worse
+from bot.incidents.incident import Closure, Incident, IncidentEvent, State, is_worse
 from bot.incidents.reports import ReceivedReport
 from bot.incidents.store import IncidentStore, OpenIncident
-from reconciler.incidents.records import evidence_digest
+from reconciler.incidents.digests import evidence_digest
+from reconciler.incidents.records import Cause, CloseReason
 from reconciler.kube.objects import Node
 
 

@@ -6,12 +6,14 @@ wanted, is shown as not recorded; it is judged again, by what Git says then, bef
 
 import structlog
 
-from bot.incidents.incident import CloseReason, Closure, IncidentEvent, State
-from bot.incidents.next_commit import CLOSED, OPENED, wanted
+from bot.incidents.incident import Closure, IncidentEvent, State
+from bot.incidents.next_commit import wanted
 from bot.incidents.restore import IncidentRecords, catch_up, restore
 from bot.incidents.store import IncidentStore, OpenIncident
 from bot.loops.decide import Decisions
 from bot.loops.incident_log import GitSnapshot, IncidentLog
+from reconciler.incidents.paths import CLOSED, OPENED
+from reconciler.incidents.records import CloseReason
 from reconciler.source import recording
 from reconciler.source.git import RepositoryUnavailableError
 

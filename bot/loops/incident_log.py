@@ -10,18 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from bot.incidents.next_commit import CLOSED
 from bot.incidents.restore import IncidentRecords, story
 from reconciler.config.reader import ConfigErrors, read
 from reconciler.config.schema import Config
+from reconciler.incidents.paths import CLOSED, ROOT, split_record
 from reconciler.source.recording import Commit, Recorder
 from reconciler.source.repository import Repository
-
-ROOT = "incidents"
-"""Directory of all incidents."""
-
-DEPTH = 5
-"""Parts of a record's path: incidents/<yyyy>/<mm>/<id>/<file>."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +91,9 @@ class IncidentLog:
             return {}, frozenset()
         directories: dict[str, dict[str, str]] = {}
         for path, entry in self._repository.listing(tip, ROOT).items():
-            parts = PurePosixPath(path)
-            if len(parts.parts) == DEPTH and entry.regular:
-                directories.setdefault(str(parts.parent), {})[parts.name] = entry.blob
+            place = split_record(path)
+            if place is not None and entry.regular:
+                directories.setdefault(place[0], {})[place[1]] = entry.blob
         closed = frozenset(
             PurePosixPath(directory).name for directory, files in directories.items() if CLOSED in files
         )

@@ -15,13 +15,17 @@ from pydantic import ValidationError
 from bot.incidents.approve import World
 from bot.incidents.correlate import SILENCE_REPORTS, faults
 from bot.incidents.incident import Incident, IncidentEvent, Offer, State
-from bot.incidents.recommend import PROVIDER, covers
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore, OpenIncident
 from checks.finding import Action
-from reconciler.incidents.records import Phase, PlannedPod, RepairStatus, StepState, evidence_digest
-from reconciler.kube.read import KubernetesReader, UnavailableError
-from reconciler.repair import steps
+from reconciler.incidents.coverage import disturbed, uncovered
+from reconciler.incidents.digests import evidence_digest
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.progress import Phase, StepState
+from reconciler.kube.read import KubernetesReader
+from reconciler.kube.results import UnavailableError
+from reconciler.repair.actions.registry import ACTIONS, make_plan
+from reconciler.repair.resource import RepairStatus
 
 log = structlog.get_logger("bot.lifecycle")
 
@@ -91,13 +95,13 @@ class KubernetesLoop:
             self._store.report_trouble("kubernetes", str(error))
             return None
         shown = incident.offer.plan.disturbs if incident.offer else ()
-        known = {(pod.namespace, pod.name) for pod in shown}
+        newcomers = uncovered(shown, current)
         return World(
             node_uid=node.uid if node else None,
             boot_id=node.boot_id if node else "",
-            covered=covers(shown, current),
+            covered=not newcomers,
             fresh=self._fresh(incident, report_interval),
-            newcomers=tuple(pod for pod in current if (pod.namespace, pod.name) not in known),
+            newcomers=newcomers,
         )
 
     def _fresh(self, incident: Incident, report_interval: timedelta) -> bool:
@@ -142,11 +146,14 @@ class KubernetesLoop:
     def _renew(self, open_incident: OpenIncident, offered: Action, current: tuple[PlannedPod, ...]) -> None:
         incident = open_incident.incident
         shown = incident.offer
-        if shown and shown.plan.action is offered and covers(shown.plan.disturbs, current):
+        if shown and shown.plan.action is offered and not uncovered(shown.plan.disturbs, current):
+            return
+        kind = self._store.provider(incident.node)
+        if kind is None:
             return
         now = self._store.now()
         offer = Offer(
-            plan=steps.plan(offered, PROVIDER, current),
+            plan=make_plan(ACTIONS[offered], kind.name, current),
             offered_at=now,
             expires_at=incident.offer_from + self._lifetime,
         )
@@ -158,7 +165,7 @@ class KubernetesLoop:
         pods, budgets = await asyncio.gather(
             asyncio.to_thread(self._reader.pods, incident.node), asyncio.to_thread(self._reader.budgets)
         )
-        return steps.disturbs(pods, budgets)
+        return disturbed(pods, budgets)
 
     def _progress(
         self, open_incident: OpenIncident, found: Mapping[tuple[str, int], Mapping[str, Any]]
@@ -182,20 +189,20 @@ class KubernetesLoop:
 
 
 def _reset_boots(found: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return, by node, the boots in which a repair got as far as its reset."""
+    """Return, by node, the boots in which a repair may have restarted the machine."""
     boots: dict[str, frozenset[str]] = {}
     for raw in found:
         status = raw.get("status") or {}
         before = (status.get("preState") or {}).get("bootId")
-        if before and any(_was_begun(each) for each in status.get("steps") or ()):
+        if before and any(_may_have_happened(each) for each in status.get("steps") or ()):
             evidence = ((raw.get("spec") or {}).get("record") or {}).get("evidence") or {}
             node = str(evidence.get("node"))
             boots[node] = boots.get(node, frozenset()) | {str(before)}
     return boots
 
 
-def _was_begun(entry: Mapping[str, Any]) -> bool:
-    return entry.get("name") == steps.RESET and entry.get("state") != StepState.NOT_DONE
+def _may_have_happened(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("destructive")) and entry.get("state") != StepState.NOT_DONE
 
 
 def _names(raw: Mapping[str, Any]) -> tuple[str, int]:

@@ -9,16 +9,18 @@ from datetime import timedelta
 
 import structlog
 
+from bot.chat import Chat
 from bot.incidents.reports import ReportStore
+from bot.incidents.signal import Signal
 from bot.incidents.store import IncidentStore
 from bot.loops.decide import Decisions
 from bot.loops.detect import DetectionTimes, notice
 from bot.loops.git import GitLoop
 from bot.loops.incident_log import IncidentLog
 from bot.loops.kubernetes import KubernetesLoop
-from bot.loops.scheduler import PeriodicTask, Signal, run
+from bot.loops.scheduler import PeriodicTask, run
 from bot.loops.slurm import SlurmLoop
-from bot.loops.threads import Chat, ThreadLoop
+from bot.loops.threads import ThreadLoop
 from reconciler.kube.read import KubernetesReader
 
 log = structlog.get_logger("bot.lifecycle")

@@ -14,6 +14,7 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from bot.incidents.signal import Signal
 from bot.metrics import Metrics
 
 log = structlog.get_logger("bot.lifecycle")
@@ -28,29 +29,13 @@ JOB_DEFAULTS: Final = {"misfire_grace_time": None, "coalesce": True, "max_instan
 """A late sweep runs late; the library's own default, one second, drops it."""
 
 
-class Signal:
-    """Wakes every round that waits for it: something has changed, look again."""
-
-    def __init__(self) -> None:
-        self._listeners: list[Callable[[], None]] = []
-
-    def listen(self, wake: Callable[[], None]) -> None:
-        """Call `wake` at every ring."""
-        self._listeners.append(wake)
-
-    def notify(self) -> None:
-        """Wake every listener."""
-        for wake in self._listeners:
-            wake()
-
-
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
     """What one round does. `look` answers after how long to look again; a negative time is slept out even
     if a bell rings, because a dependency asked for patience."""
 
     name: str
-    bells: tuple[Signal, ...]
+    signals: tuple[Signal, ...]
     look: Callable[[], Awaitable[timedelta]]
 
 
@@ -88,8 +73,8 @@ class _ScheduledTask:
             id=self._step.name,
             next_run_time=datetime.now(UTC),
         )
-        for changed in self._step.bells:
-            changed.listen(self._wake)
+        for signal in self._step.signals:
+            signal.subscribe(self._wake)
 
     def _wake(self) -> None:
         self._rung = True

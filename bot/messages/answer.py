@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bot.command import UnknownCommand
 from bot.incidents.approve import Denial, Denied
 from bot.incidents.incident import RANK, Incident, worst
 from bot.messages import words
 from bot.messages.blocks import MODAL_TITLE, Block, Message, escape, plain, preformatted, section, when
 from bot.messages.root import EVIDENCE_CHARACTERS, sentence
 from bot.messages.state_line import REASON, state_line
-from bot.slack.command import UnknownCommand
 
 LISTED: Final = 20
 """Incidents in one answer."""
@@ -127,9 +127,10 @@ def rejection_modal(incident: str, value: str) -> Block:
 
 def status(cluster_status: ClusterStatus) -> Message:
     """Return the answer to `/cluster status`."""
-    nodes = "Kubernetes could not be read just now."
-    if cluster_status.nodes is not None:
-        nodes = f"{words.plural(cluster_status.nodes, 'node')}, {cluster_status.ready} ready, {cluster_status.reporting} reporting."
+    nodes, known = "Kubernetes could not be read just now.", cluster_status.nodes
+    if known is not None:
+        ready, reporting = cluster_status.ready, cluster_status.reporting
+        nodes = f"{words.plural(known, 'node')}, {ready} ready, {reporting} reporting."
     count = len(cluster_status.incidents)
     summary = f"*{escape(cluster_status.cluster, words.NAME)}*: {nodes} {_count(count)}"
     trouble = [f"\N{WARNING SIGN} {escape(each, REASON)}" for each in cluster_status.trouble]

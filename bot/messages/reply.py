@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from bot.incidents.incident import CloseReason, Incident, State
+from bot.incidents.incident import Incident, State
 from bot.messages import words
 from bot.messages.blocks import Message, escape, section, when
 from bot.messages.root import sentence
 from bot.messages.state_line import REASON, decided, ended
-from reconciler.incidents.records import Decider, JournalEntry, RepairStatus, StepState, digest
-from reconciler.repair import steps
+from checks.finding import Action
+from reconciler.incidents.digests import digest
+from reconciler.incidents.progress import BlockedPod, JournalEntry, StepState
+from reconciler.incidents.records import CloseReason, Decider
+from reconciler.repair.resource import RepairStatus
+from reconciler.repair.steps.await_return import RETURN
 
 ACCOUNT: Final = re.compile(r"[UW][A-Z0-9]{2,20}")
 """A Slack account's id; nothing else is ever put into a mention."""
-
-TOLD: Final = (steps.CORDON, steps.DRAIN, steps.RETURN, steps.VERIFY)
-"""Steps whose completion is news. Of the reset it is news that it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def _decisions(incident: Incident) -> Iterator[tuple[str, str]]:
         reason = escape(decision.reason, REASON)
         yield f"declined-{int(decision.at.timestamp())}", f"{decided(decision)}: {reason}"
         return
-    what = words.ACTIONS[incident.offer.plan.action] if incident.offer else "the repair"
+    what = words.action_words(incident.offer.plan.action).noun if incident.offer else "the repair"
     lapses = when(decision.expires_at)
     record = f"`{incident.path}/repair-{number}.yaml`"
     until = f"Recorded as {record}; unused, it lapses at {lapses}."
@@ -67,39 +68,56 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
     progress = incident.progress
     if progress is None or not incident.state.may_repair:
         return
-    yield from _steps(progress.steps, incident.attempt, progress.new_boot_id)
-    if is_blocked(progress):
-        note = escape(progress.message, REASON)
+    if incident.decision is None or incident.offer is None:
+        return
+    action = incident.offer.plan.action
+    yield from _steps(action, progress.steps, incident.attempt, progress.new_boot_id)
+    blocked = blocked_pods(progress)
+    if blocked:
         # The same pods behind the same budgets are one piece of news, however many others have gone.
-        blocker = digest(re.sub(r"[0-9]+ pods? left", "", progress.message))
-        yield f"blocked-{incident.attempt}-{blocker}", f"*The drain is blocked.* {note}"
+        key = digest([pod.model_dump(mode="json", exclude={"reason"}) for pod in blocked])
+        yield (
+            f"blocked-{incident.attempt}-{key}",
+            f"*The drain is blocked.* {escape(progress.message, REASON)}",
+        )
 
 
-def _steps(entries: tuple[JournalEntry, ...], attempt: int, boot: str) -> Iterator[tuple[str, str]]:
+def _steps(
+    action: Action, entries: tuple[JournalEntry, ...], attempt: int, boot: str
+) -> Iterator[tuple[str, str]]:
     for entry in entries:
-        if entry.name == steps.RESET:
-            yield f"reset-{attempt}", f"*Reset begun* at {when(entry.started_at)}."
-        elif entry.name in TOLD and entry.state is StepState.DONE:
-            yield f"{entry.name}-{attempt}", _step(entry, boot if entry.name == steps.RETURN else "")
+        news = words.step_words(action, entry.name).news
+        if news == "begun" and entry.destructive:
+            yield f"{entry.name}-{attempt}", _begun(action, entry)
+        elif news == "done" and entry.state is StepState.DONE:
+            yield f"{entry.name}-{attempt}", _done(action, entry, boot)
 
 
-def is_blocked(progress: RepairStatus) -> bool:
-    """Whether the repair waits for something that a person can clear away: a budget, a pod that stays."""
-    draining = progress.step == steps.DRAIN and not progress.phase.final
-    return draining and "blocked" in progress.message.casefold()
+def blocked_pods(progress: RepairStatus) -> tuple[BlockedPod, ...]:
+    """Return the pods whose eviction is refused now, which a person may clear away."""
+    entry = next((each for each in reversed(progress.steps) if each.name == progress.step), None)
+    if progress.phase.final or entry is None or entry.drain is None:
+        return ()
+    return entry.drain.blocked
 
 
-def _step(entry: JournalEntry, boot: str) -> str:
-    done = words.DONE[entry.name]
+def _begun(action: Action, entry: JournalEntry) -> str:
+    return (
+        f"*{words.sentence_case(words.step_words(action, entry.name).doing)}* since {when(entry.started_at)}."
+    )
+
+
+def _done(action: Action, entry: JournalEntry, boot: str) -> str:
+    done = words.step_words(action, entry.name).done
     at = f" at {when(entry.finished_at)}" if entry.finished_at else ""
     note = f": {escape(entry.message, REASON)}" if entry.message and entry.message != done else ""
-    booted = f" The boot is now `{escape(boot, words.NAME)}`." if boot else ""
-    return f"*{done.capitalize()}*{at}{note}.{booted}"
+    booted = f" The boot is now `{escape(boot, words.NAME)}`." if boot and entry.name == RETURN else ""
+    return f"*{words.sentence_case(done)}*{at}{note}.{booted}"
 
 
 def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
     for outcome in incident.outcomes:
-        yield from _steps(outcome.steps, outcome.attempt, outcome.new_boot_id)
+        yield from _steps(outcome.action, outcome.steps, outcome.attempt, outcome.new_boot_id)
         person = _mention(incident.decision.person) if incident.decision else ""
         owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
         yield f"outcome-{outcome.attempt}", f"{person}{ended(outcome)}{owner}"

@@ -5,11 +5,10 @@ where it stands; the buttons. It is rendered anew whenever something changes, ne
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from bot.incidents.incident import CloseReason, Incident, State, worst
-from bot.incidents.recommend import Recommendation
+from bot.incidents.incident import Incident, State, worst
+from bot.incidents.view import IncidentView
 from bot.messages import words
 from bot.messages.blocks import (
     Block,
@@ -27,7 +26,8 @@ from bot.messages.blocks import (
 )
 from bot.messages.state_line import state_line
 from checks.finding import Finding
-from reconciler.incidents.records import Plan, PlannedPod
+from reconciler.incidents.plan import Plan, PlannedPod
+from reconciler.incidents.records import CloseReason
 
 APPROVE: Final = "approve"
 REJECT: Final = "reject"
@@ -41,15 +41,6 @@ EVIDENCE_LINE: Final = 400
 PODS_SHOWN: Final = 12
 BOARDS_SHOWN: Final = 8
 SENTENCE: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentView:
-    """An incident with what is said about it: the recommendation, and trouble that keeps us from acting."""
-
-    incident: Incident
-    recommendation: Recommendation
-    trouble: str = ""
 
 
 def root(standing: IncidentView) -> Message:
@@ -134,8 +125,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 
 def _recommended(standing: IncidentView) -> Iterator[Block]:
     recommendation, offer = standing.recommendation, standing.incident.offer
-    wanted = words.ACTIONS[recommendation.wanted]
-    offered = words.ACTIONS[recommendation.offered] if recommendation.offered else ""
+    wanted = words.action_words(recommendation.wanted).noun
+    offered = words.action_words(recommendation.offered).noun if recommendation.offered else ""
     title = f"*Recommended: {wanted}*"
     if offered and recommendation.offered is not recommendation.wanted:
         title = f"*Called for: {wanted}. Offered instead: {offered}*"
@@ -147,7 +138,7 @@ def _recommended(standing: IncidentView) -> Iterator[Block]:
 
 
 def _disturbs(plan: Plan) -> str:
-    action = words.ACTIONS[plan.action]
+    action = words.action_words(plan.action).noun
     keeps = "Local disks are kept" if plan.keeps_local_data else "*Local data on the node is lost*"
     pods = _riskiest_first(plan.disturbs)
     lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {keeps}; what is in memory is lost."]
@@ -167,7 +158,7 @@ def _buttons(standing: IncidentView) -> Iterator[Block]:
     elements: list[Block] = []
     match incident.state:
         case State.OPEN if incident.offer is not None:
-            action = words.ACTIONS[incident.offer.plan.action]
+            action = words.action_words(incident.offer.plan.action).noun
             approve = button(f"Approve {action}", APPROVE, value, "primary")
             elements = [approve | {"confirm": _confirm(incident, incident.offer.plan)}]
             elements.append(button("Reject …", REJECT, value))
@@ -185,7 +176,7 @@ def button_value(incident: Incident) -> str:
 
 
 def _confirm(incident: Incident, plan: Plan) -> Block:
-    action = words.ACTIONS[plan.action]
+    action = words.action_words(plan.action).noun
     keeps = "Local disks are kept." if plan.keeps_local_data else "LOCAL DATA IS LOST."
     text = (
         f"The {action} of {incident.node} {words.pods_sentence(plan.disturbs)}. {keeps}{_some(plan.disturbs)}"
@@ -220,7 +211,7 @@ def _text(standing: IncidentView) -> str:
     offer = incident.offer
     ask = ""
     if incident.state is State.OPEN and offer is not None:
-        action = words.ACTIONS[offer.plan.action]
+        action = words.action_words(offer.plan.action).noun
         ask = f" Waiting for approval of a {action} until {utc(offer.expires_at)}."
     title = escape(headline(incident), 2 * words.NAME)
     return f"{title}. {escape(sentence(incident), SENTENCE)}{ask}"

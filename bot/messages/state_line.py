@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from bot.incidents.incident import CloseReason, Decision, Incident, State
+from bot.incidents.incident import Decision, Incident, State
 from bot.messages import words
 from bot.messages.blocks import escape, when
-from reconciler.incidents.records import Phase, RepairOutcome, StepState
+from reconciler.incidents.progress import Phase, StepState
+from reconciler.incidents.records import CloseReason, RepairOutcome
+from reconciler.repair.step import StepWords
 
 REASON: Final = 400
 """Characters kept of a reason that a person or a program gave."""
@@ -83,7 +85,8 @@ def step_lines(incident: Incident) -> Iterator[str]:
     planned = offer.plan.steps if offer else tuple(entries)
     for name in planned:
         entry = entries.get(name)
-        done, doing = words.DONE.get(name, name), words.DOING.get(name, name)
+        said = words.step_words(offer.plan.action, name) if offer else StepWords(doing=name, done=name)
+        done, doing = said.done, said.doing
         if entry is not None and entry.state is StepState.DONE:
             note = f": {escape(entry.message, 120)}" if entry.message not in ("", done) else ""
             at = f" {entry.finished_at:%H:%M:%SZ}" if entry.finished_at else ""

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from bot.incidents.incident import Cause, State
+from bot.incidents.incident import State
 from bot.messages.blocks import escape
 from checks.finding import Action, Finding, Severity
-from reconciler.incidents.records import PlannedPod
-from reconciler.repair import steps
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.records import Cause
+from reconciler.repair.actions.action import ActionWords
+from reconciler.repair.actions.registry import ACTIONS
+from reconciler.repair.step import StepWords
 
 MARKS: Final[Mapping[Severity, str]] = {
     Severity.CRITICAL: "\N{LARGE RED CIRCLE}",
@@ -47,41 +50,28 @@ STATES: Final[Mapping[State, str]] = {
     State.CLOSED: "closed",
 }
 
-ACTIONS: Final[Mapping[Action, str]] = {
-    Action.NONE: "no repair",
-    Action.ASK: "a person looks",
-    Action.RESET_GPU: "reset the GPU",
-    Action.REBOOT: "reboot",
-    Action.REPROVISION: "reprovision",
-    Action.FAILOVER: "fail over to another node",
-    Action.REMOVE: "remove from the pool",
+NOT_BUILT: Final[Mapping[Action, ActionWords]] = {
+    Action.NONE: ActionWords(noun="no repair", order="Leave {node} alone"),
+    Action.ASK: ActionWords(noun="a person's look", order="Look at {node}"),
+    Action.RESET_GPU: ActionWords(noun="GPU reset", order="Reset the GPU of {node}"),
+    Action.REPROVISION: ActionWords(noun="reprovisioning", order="Reprovision {node}"),
+    Action.FAILOVER: ActionWords(noun="failover", order="Fail over {node}"),
+    Action.REMOVE: ActionWords(noun="removal", order="Remove {node}"),
 }
+"""Words of the actions that this version can recommend and not carry out; the others bring their own."""
 
-DONE: Final[Mapping[str, str]] = {
-    steps.LOCK: "repair lock taken",
-    steps.REVALIDATE: "findings checked again",
-    steps.PRESTATE: "state before the repair noted",
-    steps.CORDON: "cordoned",
-    steps.DRAIN: "drained",
-    steps.RECHECK: "approval checked once more",
-    steps.RESET: "reset",
-    steps.RETURN: "back up",
-    steps.VERIFY: "verified",
-    steps.UNCORDON: "uncordoned",
-}
 
-DOING: Final[Mapping[str, str]] = {
-    steps.LOCK: "taking the repair lock",
-    steps.REVALIDATE: "checking the findings again",
-    steps.PRESTATE: "noting the state before the repair",
-    steps.CORDON: "cordoning",
-    steps.DRAIN: "draining",
-    steps.RECHECK: "checking the approval once more",
-    steps.RESET: "resetting",
-    steps.RETURN: "waiting for the node to come back",
-    steps.VERIFY: "verifying",
-    steps.UNCORDON: "uncordoning",
-}
+def action_words(action: Action) -> ActionWords:
+    """Return how people read about an action."""
+    known = ACTIONS.get(action)
+    return known.words if known else NOT_BUILT[action]
+
+
+def step_words(action: Action, step: str) -> StepWords:
+    """Return how people read about a step of an action; a step that this version lacks is called by its name."""
+    known = ACTIONS.get(action)
+    return known.step_words(step) if known else StepWords(doing=step, done=step)
+
 
 NAME: Final = 80
 """Characters kept of a foreign name (node, pod, person) inside a sentence."""
@@ -117,6 +107,11 @@ def pod_line(pod: PlannedPod) -> str:
     costs += [_risk(each) for each in pod.risks]
     name = escape(f"{pod.namespace}/{pod.name}", NAME)
     return f"• `{name}`" + (f" ({'; '.join(costs)})" if costs else "")
+
+
+def sentence_case(text: str) -> str:
+    """Return text with a capital first letter and the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def plural(count: int, noun: str) -> str:

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.incidents.store import IncidentStore
-from bot.loops.threads import ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.slack.inbound import SlackInbound
 from bot.slack.outbound import SlackChat
 

@@ -15,14 +15,14 @@ from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.response import BoltResponse
 
+from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError
+from bot.command import ListIncidents, ShowHelp, ShowIncident, ShowStatus, UnknownCommand, parse
 from bot.incidents.store import IncidentStore
 from bot.loops.decide import ButtonPress, Decisions
-from bot.loops.threads import ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.messages import answer
 from bot.messages.answer import REASON_BLOCK, REJECTION, ClusterStatus
 from bot.messages.blocks import Message
 from bot.messages.root import APPROVE, REJECT, RENEW, RESOLVE
-from bot.slack.command import ListIncidents, ShowHelp, ShowIncident, ShowStatus, UnknownCommand, parse
 from bot.slack.outbound import SlackChat
 
 log = structlog.get_logger("bot.slack")

@@ -16,14 +16,8 @@ import structlog
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError, MessageMetadata, PostedMessage
 from bot.incidents.approve import Account
-from bot.loops.threads import (
-    ChatRefusedError,
-    ChatUnavailableError,
-    ChatUnknownError,
-    MessageMetadata,
-    PostedMessage,
-)
 from bot.messages.blocks import Block, Message
 from bot.metrics import Metrics
 

@@ -15,11 +15,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.incidents.reports import Reception, ReportStore
+from bot.incidents.signal import Signal
 from bot.incidents.store import IncidentStore
-from bot.loops.scheduler import Signal
 from checks.posted import Refused, complete, decode
 from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
-from reconciler.kube.read import KubernetesReader, TokenIdentity, UnavailableError
+from reconciler.kube.read import KubernetesReader, TokenIdentity
+from reconciler.kube.results import UnavailableError
 
 log = structlog.get_logger("bot.web.findings_api")
 

@@ -1,11 +1,10 @@
-"""Applies our custom resource definitions, so that a fresh cluster needs no step before the first start."""
+"""Our custom resource definitions, so that a fresh cluster needs no step before the first start."""
 
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from reconciler.kube.write import KubernetesWriter
 from reconciler.settings import SettingsError
 
 PACKAGED = Path(__file__).resolve().parents[2] / "manifests"
@@ -29,9 +28,3 @@ def definitions(manifests: Path) -> tuple[dict[str, Any], ...]:
     if not found:
         raise SettingsError(f"reconciler.manifests_dir: {manifests}: no definitions in base/crds")
     return tuple(found)
-
-
-def apply_definitions(writer: KubernetesWriter, crds: tuple[dict[str, Any], ...]) -> None:
-    """Apply every definition; raises UnavailableError. Applying what is there already changes nothing."""
-    for crd in crds:
-        writer.apply_crd(crd)

@@ -4,8 +4,6 @@ A record is a claim. It counts only if everything it says follows from what stan
 configuration now; it is asked again, with fresh files, right before the destructive step.
 """
 
-import posixpath
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,15 +14,10 @@ from pydantic import BaseModel, ValidationError
 from reconciler.config.document import Problem, documents
 from reconciler.config.reader import validation_faults
 from reconciler.config.schema import Config
-from reconciler.incidents.records import Approval, Phase, RepairRecord, action_id
-from reconciler.repair.steps import STEPS
-
-RECORD_PATH = re.compile(
-    r"incidents/\d{4}/\d{2}/(?P<incident>[a-z0-9][a-z0-9.-]*)/repair-(?P<attempt>[1-9]\d{0,2})\.yaml"
-)
-"""Where a repair record stands, seen from the root of the incident branch."""
-
-APPROVAL_NAME = re.compile(r"approval-[1-9]\d{0,2}\.yaml")
+from reconciler.incidents import paths
+from reconciler.incidents.digests import action_id
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import Approval, RepairRecord
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far in the future an approval may seem to be, between two machines that keep time by NTP."""
@@ -59,6 +52,13 @@ class UnreadableRecord:
     faults: tuple[Problem, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordUnknown:
+    """Git could not be read lately: nobody knows whether the record still stands."""
+
+    reason: str
+
+
 Admission = Admitted | NotAdmitted | UnreadableRecord
 
 
@@ -70,40 +70,18 @@ class NotAdmittedError(Exception):
         self.phase = phase
 
 
-def outcome_path(record_path: str) -> str:
-    """Return where the outcome of the record at `record_path` stands."""
-    directory, name = posixpath.split(record_path)
-    return f"{directory}/{name.replace('repair-', 'outcome-')}"
-
-
-def is_record(path: str) -> bool:
-    """Whether a repair record may stand at `path`."""
-    return RECORD_PATH.fullmatch(path) is not None
-
-
-def open_records(paths: frozenset[str]) -> tuple[str, ...]:
-    """Return the records among `paths` without an outcome, in incidents that are not closed."""
-    return tuple(
-        path
-        for path in sorted(paths)
-        if is_record(path)
-        and outcome_path(path) not in paths
-        and f"{posixpath.dirname(path)}/closed.yaml" not in paths
-    )
-
-
 def admit(path: str, files: Mapping[str, bytes], config: Config, now: datetime) -> Admission:
     """Judge the record at `path`; `files` are the files of the incident branch, by path."""
     record = parse(path, files.get(path, b""), RepairRecord)
     if not isinstance(record, RepairRecord):
         return UnreadableRecord(path, record)
-    case = _Judgement(path, record, files, config, now)
+    judgement = _Judgement(path, record, files, config, now)
     try:
-        case.still_open()
-        case.says_who_it_is()
-        case.plans_what_was_shown()
-        approvers = tuple(case.approver(name) for name in record.approvals)
-        case.has_not_lapsed()
+        judgement.still_open()
+        judgement.says_who_it_is()
+        judgement.plans_what_was_shown()
+        approvers = tuple(judgement.approver(name) for name in record.approvals)
+        judgement.has_not_lapsed()
     except NotAdmittedError as error:
         return NotAdmitted(path, record, error.phase, str(error))
     if not approvers:
@@ -115,7 +93,7 @@ def approvers_of(path: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the addresses in the approvals that the record at `path` names, as far as they can be read."""
     record = parse(path, files.get(path, b""), RepairRecord)
     names = record.approvals if isinstance(record, RepairRecord) else ()
-    wheres = [f"{posixpath.dirname(path)}/{name}" for name in names]
+    wheres = [paths.beside(path, name) for name in names]
     found = [parse(where, files[where], Approval) for where in wheres if where in files]
     return tuple(each.approver.email for each in found if isinstance(each, Approval))
 
@@ -142,13 +120,13 @@ class _Judgement:
     now: datetime
 
     def still_open(self) -> None:
-        if self._beside("closed.yaml") in self.files:
+        if self._beside(paths.CLOSED) in self.files:
             raise NotAdmittedError(Phase.LAPSED, "the incident is closed")
-        if outcome_path(self.path) in self.files:
+        if paths.outcome_path(self.path) in self.files:
             raise NotAdmittedError(Phase.LAPSED, "an outcome is recorded already")
 
     def says_who_it_is(self) -> None:
-        found = RECORD_PATH.fullmatch(self.path)
+        found = paths.RECORD.fullmatch(self.path)
         record, evidence = self.record, self.record.evidence
         identity = action_id(evidence.cluster, evidence.node_uid, evidence.incident, record.attempt)
         claims = {
@@ -163,17 +141,14 @@ class _Judgement:
 
     def plans_what_was_shown(self) -> None:
         record = self.record
-        steps = STEPS.get(record.action)
-        if steps is None or record.plan.action is not record.action:
-            raise NotAdmittedError(Phase.FAILED, f"{record.action} cannot be carried out under this plan")
-        if record.plan.steps != steps:
-            raise NotAdmittedError(Phase.FAILED, f"the plan's steps are not those of {record.action}")
+        if record.plan.action is not record.action:
+            raise NotAdmittedError(Phase.FAILED, f"the plan is for {record.plan.action}, not {record.action}")
         if record.plan.digest != record.evidence.plan_digest:
             raise NotAdmittedError(Phase.FAILED, "the plan differs from the one that was approved")
 
     def approver(self, name: str) -> str:
         where = self._beside(name)
-        if APPROVAL_NAME.fullmatch(name) is None or where not in self.files:
+        if paths.APPROVAL.fullmatch(name) is None or where not in self.files:
             raise NotAdmittedError(Phase.FAILED, f"{name} is named as an approval and is not there")
         approval = parse(where, self.files[where], Approval)
         if not isinstance(approval, Approval):
@@ -197,4 +172,4 @@ class _Judgement:
             raise NotAdmittedError(Phase.LAPSED, f"the approval lapsed at {at:%Y-%m-%d %H:%M:%S %Z}")
 
     def _beside(self, name: str) -> str:
-        return f"{posixpath.dirname(self.path)}/{name}"
+        return paths.beside(self.path, name)

@@ -1,68 +1,75 @@
-"""What Git says about a repair: the plan people saw, their approval, the record that starts it, its outcome.
+"""The files of an incident, one model each: what is wrong, where people talk, what they decided, how it ended.
 
 Each value is one file under `incidents/<yyyy>/<mm>/<id>/`, created once and never edited. Field names in the
 files are camelCase, as in Kubernetes; unknown fields are refused. Times are UTC.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+import msgspec
+from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator
+from pydantic.alias_generators import to_camel, to_snake
 
-from checks.finding import Action, Finding, Severity
+from checks.finding import Action, Finding
+from reconciler.incidents.plan import Plan
+from reconciler.incidents.progress import JournalEntry, Phase
+from reconciler.incidents.value import API_VERSION, RecordValue
 
-API_VERSION: Final = "clusterwright.dev/v1alpha1"
-
-
-class RecordValue(BaseModel):
-    """A frozen value that refuses unknown fields and is written in camelCase."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-def digest(value: object) -> str:
-    """Return the first 16 hex digits of the SHA-256 of `value` as canonical JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+TS: Final = r"^[0-9]{10}\.[0-9]{6}$"
+"""A message's `ts`: text, never a number (as a float the reply is accepted and never shown)."""
 
 
-def action_id(cluster: str, node_uid: str, incident: str, attempt: int) -> str:
-    """Identity of one attempt at one repair; every external write carries it (DESIGN section 4, rule 2)."""
-    return digest([cluster, node_uid, incident, attempt])[:12]
+class Cause(StrEnum):
+    """What kind of part is at fault; a node has at most one open incident of each."""
+
+    GPU = "gpu"
+    NETWORK = "network"
+    STORAGE = "storage"
+    HOST = "host"
+    AGENT = "agent"
+    SLURM = "slurm"
 
 
-class PlannedPod(RecordValue):
-    """A pod that the repair will evict, and what makes that risky (`bare`, `emptyDir`, `pdb:NAME`)."""
+class CloseReason(StrEnum):
+    """How an incident can end. `recorded`: a person closed it in Git, and we did not see why."""
 
-    namespace: str
-    name: str
-    controller: str | None = None
-    gpus: int = 0
-    risks: tuple[str, ...] = ()
+    REPAIRED = "repaired"
+    CLEARED = "cleared"
+    NODE_GONE = "node-gone"
+    RESOLVED = "resolved"
+    RECORDED = "recorded"
 
 
-class Plan(RecordValue):
-    """What a repair will do, in order, and whom it disturbs: shown to people, then run as shown."""
+def _read_finding(value: object) -> Finding:
+    if isinstance(value, Finding):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError("must be a mapping")  # noqa: TRY004 - pydantic reports ValueError alone
+    try:
+        return msgspec.convert({to_snake(str(key)): each for key, each in value.items()}, Finding)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
 
-    action: Action
-    provider: str
-    steps: tuple[str, ...]
-    disturbs: tuple[PlannedPod, ...] = ()
-    keeps_local_data: bool
 
-    @property
-    def digest(self) -> str:
-        """Changes with anything an approver was shown."""
-        return digest(self.model_dump(mode="json", by_alias=True))
+def _write_finding(finding: Finding) -> dict[str, Any]:
+    plain = msgspec.structs.asdict(finding).items()
+    return {
+        to_camel(key): str(each) if isinstance(each, StrEnum) else each
+        for key, each in plain
+        if each is not None
+    }
+
+
+RecordedFinding = Annotated[
+    Finding, PlainValidator(_read_finding), PlainSerializer(_write_finding, return_type=dict[str, Any])
+]
+"""A finding as it was when the incident opened, with its fields in camelCase."""
 
 
 class Decider(RecordValue):
-    """A person. `email` is the identity; `slack` is the account the decision came from."""
+    """A person who decided. `email` is the identity; `slack` is the account that the decision came from."""
 
     name: str
     email: str
@@ -73,7 +80,7 @@ class Evidence(RecordValue):
     """What an approval is about: this incident, on this node, in this boot, for these findings and this plan.
 
     `findings` are the keys of the incident's findings. An approval is void as soon as any of these differs
-    from the world (DESIGN section 4, rule 1).
+    from the world (safety rule 1).
     """
 
     cluster: str
@@ -84,6 +91,35 @@ class Evidence(RecordValue):
     findings: tuple[str, ...]
     evidence_digest: str
     plan_digest: str
+
+
+class IncidentOpened(RecordValue):
+    """The first file of an incident (`opened.yaml`).
+
+    `boards` are the serial numbers of the GPUs in question, by PCI address, as far as they were known.
+    """
+
+    api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
+    kind: Literal["IncidentOpened"] = "IncidentOpened"
+    incident: str
+    cluster: str
+    node: str
+    node_uid: str
+    boot_id: str
+    cause: Cause
+    opened_at: AwareDatetime
+    findings: Annotated[tuple[RecordedFinding, ...], Field(min_length=1)]
+    boards: dict[str, str] | None = None
+
+
+class ThreadOpened(RecordValue):
+    """Where people talk about the incident (`thread.yaml`)."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
+    kind: Literal["Thread"] = "Thread"
+    incident: str
+    channel: str
+    ts: Annotated[str, Field(pattern=TS)]
 
 
 class Approval(RecordValue):
@@ -115,81 +151,22 @@ class RepairRecord(RecordValue):
     expires_at: AwareDatetime
 
 
-class Phase(StrEnum):
-    """Where a repair stands. All but the first two are final."""
+class Rejection(RecordValue):
+    """One person's refusal of the offered repair (`rejected-N.yaml`)."""
 
-    PENDING = "Pending"
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    CANCELLED = "Cancelled"
-    LAPSED = "Lapsed"
-    HELD = "Held"
-
-    @property
-    def final(self) -> bool:
-        """Whether nothing more will be done under this action id."""
-        return self not in (Phase.PENDING, Phase.RUNNING)
-
-
-class StepState(StrEnum):
-    """A step's place in the journal: what we were about to do, what we saw done, or certainly not done."""
-
-    INTENT = "intent"
-    DONE = "done"
-    NOT_DONE = "not-done"
-
-
-class JournalEntry(RecordValue):
-    """One line of the journal. `seen` is the node's heartbeat as last looked at, to see whether it moved."""
-
-    name: str
-    state: StepState
-    started_at: datetime
-    finished_at: datetime | None = None
-    message: str = ""
-    seen: str = ""
-
-
-class PreState(RecordValue):
-    """The world before the first side effect, to be restored or compared with.
-
-    `system` is the machine in its provider's terms and `gpus` the number of GPUs that make the node whole;
-    both are kept here because the node may lose its labels while it is away.
-    """
-
-    boot_id: str
-    power: str
-    unschedulable: bool
-    taints: tuple[str, ...] = ()
-    system: str = ""
-    gpus: int = 0
-
-
-class RepairStatus(RecordValue):
-    """Progress of a repair, in the custom resource's status. `held_by` names who owns a held repair."""
-
-    phase: Phase = Phase.PENDING
-    step: str = ""
-    message: str = ""
-    steps: tuple[JournalEntry, ...] = ()
-    pre_state: PreState | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    new_boot_id: str = ""
-    held_by: str = ""
-
-
-class RepairSpec(RecordValue):
-    """The record, as the custom resource carries it, with where in Git it stands."""
-
-    record_path: str
-    record_commit: str
-    record: RepairRecord
+    api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
+    kind: Literal["Rejected"] = "Rejected"
+    decision_id: str
+    action: Action
+    evidence: Evidence
+    person: Decider
+    reason: str
+    rejected_at: AwareDatetime
+    via: str
 
 
 class RepairOutcome(RecordValue):
-    """How a repair ended (`outcome-N.yaml`)."""
+    """How a repair ended (`outcome-N.yaml`). `kept` names the steps whose marks stay on the node."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["RepairOutcome"] = "RepairOutcome"
@@ -200,26 +177,38 @@ class RepairOutcome(RecordValue):
     node: str
     phase: Phase
     reason: str
-    started_at: datetime | None = None
-    finished_at: datetime
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime
     old_boot_id: str
     new_boot_id: str = ""
     held_by: str = ""
+    kept: tuple[str, ...] = ()
     steps: tuple[JournalEntry, ...] = ()
 
 
-def opens_incident(finding: Finding) -> bool:
-    """Whether a finding is worth a person's attention: critical, not understood, or a warning to act on."""
-    match finding.severity:
-        case Severity.CRITICAL | Severity.UNKNOWN:
-            return True
-        case Severity.WARNING:
-            return finding.action is not Action.NONE
-        case _:
-            return False
+class IncidentClosed(RecordValue):
+    """The last file of an incident (`closed.yaml`). `by` names the person who said so, if one did."""
+
+    api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
+    kind: Literal["Closed"] = "Closed"
+    incident: str
+    node: str
+    why: CloseReason
+    closed_at: AwareDatetime
+    by: str = ""
 
 
-def evidence_digest(boot_id: str, findings: Iterable[Finding]) -> str:
-    """Return what an approval is bound to: these faults in this boot, however often they were counted."""
-    faults = sorted((finding.key, finding.severity.value) for finding in findings)
-    return digest([boot_id, faults])
+IncidentFile = (
+    IncidentOpened | ThreadOpened | Approval | RepairRecord | Rejection | RepairOutcome | IncidentClosed
+)
+
+FILES: Final[Mapping[str, type[IncidentFile]]] = {
+    "opened": IncidentOpened,
+    "thread": ThreadOpened,
+    "approval": Approval,
+    "repair": RepairRecord,
+    "rejected": Rejection,
+    "outcome": RepairOutcome,
+    "closed": IncidentClosed,
+}
+"""What a file holds, by `paths.kind_of` its name. Other names belong to other programs or a newer version."""

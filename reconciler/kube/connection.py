@@ -16,6 +16,7 @@ import yaml
 from kubernetes import client, config
 from kubernetes.config.incluster_config import SERVICE_TOKEN_FILENAME
 
+from reconciler.kube.results import UnavailableError
 from reconciler.settings import SettingsError
 
 Object = dict[str, Any]
@@ -25,10 +26,6 @@ REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
 
 POOL_SIZE = 16
 """Sockets kept open; as many threads can ask at once without waiting for a new handshake."""
-
-
-class UnavailableError(Exception):
-    """The API server did not answer, or not usefully: nothing is known, try again later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.kube import objects
-from reconciler.kube.connection import REPAIRS, ApiResponse, Connection, Object, UnavailableError, refused
+from reconciler.kube.connection import REPAIRS, ApiResponse, Connection, Object, refused
 from reconciler.kube.objects import Budget, Lease, Node, Pod
-
-__all__ = ["KubernetesReader", "TokenIdentity", "UnavailableError"]
 
 PAGE = 500
 """Objects a page of a long list; the server's own default for chunked clients."""

@@ -6,21 +6,21 @@ marks that carry it are taken off.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.kube.connection import REPAIRS, ApiResponse, Connection, Object, refused
 from reconciler.kube.objects import Lease, Node, Pod, Taint
-
-FIELD_MANAGER = "clusterwright-reconciler"
-"""Owner of what we write, as `managedFields` shows it."""
-
-TAINT = "clusterwright.dev/repair"
-"""Key of our taint; its value is the action id."""
-
-CORDONED_BY = "clusterwright.dev/cordoned-by"
-"""Annotation that says which action made the node unschedulable; absent when somebody else did."""
+from reconciler.kube.results import (
+    CORDONED_BY,
+    FIELD_MANAGER,
+    TAINT,
+    Conflict,
+    Evicted,
+    EvictionBlocked,
+    PodGone,
+    Stored,
+)
 
 LEASE_SECONDS = 60
 """Duration written into a lease. Expiry tells people that nobody works on the node; it grants nothing."""
@@ -28,38 +28,6 @@ LEASE_SECONDS = 60
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The change is stored under this resource version."""
-
-    resource_version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Nothing was stored: somebody changed or removed the object since it was read. Read it again."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Evicted:
-    """The eviction was accepted; the pod is gone when it is no longer listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvictionBlocked:
-    """A disruption budget does not allow the eviction now. `budgets` are the names that the server gave."""
-
-    reason: str
-    budgets: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PodGone:
-    """That pod does not exist any more."""
 
 
 class KubernetesWriter:

@@ -3,19 +3,19 @@
 Nothing is dropped in silence: a record is admitted, refused with an outcome in Git, or named in the log.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import structlog
-from pydantic import ValidationError
 
 from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
-from reconciler.incidents.records import RepairRecord, RepairSpec, RepairStatus
-from reconciler.kube.write import Conflict
+from reconciler.incidents.records import RepairRecord
+from reconciler.kube.results import Conflict
+from reconciler.log import LogOnce
 from reconciler.repair import outcome
-from reconciler.repair.clients import LogOnce, RepairClients
-from reconciler.repair.scene import Orders, Repair, repair_name
+from reconciler.repair.actions.registry import RefusedPlan, resolve
+from reconciler.repair.clients import RepairClients
+from reconciler.repair.resource import RepairSpec, name_of
+from reconciler.repair.step import RecordSource
 from reconciler.source.git_source import Desired
 from reconciler.source.recording import AlreadyRecordedError
 
@@ -31,7 +31,7 @@ class RecordAdmitter:
         self.unreadable: tuple[UnreadableRecord, ...] = ()
 
     def admit(
-        self, desired: Desired, orders: Orders, existing: set[str], now: datetime
+        self, desired: Desired, records: RecordSource, existing: set[str], now: datetime
     ) -> tuple[bool, tuple[NotAdmitted, ...]]:
         """Create the Repairs that may start; return whether there are new ones, and what was refused.
 
@@ -39,10 +39,14 @@ class RecordAdmitter:
         """
         created, refused, unreadable = False, [], []
         for path in desired.open_records:
-            match orders.judge(path, now):
-                case Admitted(_, record, _) if _name(record) not in existing:
-                    created |= self._create(path, desired.incidents_commit, record)
-                case NotAdmitted(_, record, _, _) as judged if _name(record) not in existing:
+            match records.judge(path, now):
+                case Admitted(_, record, _) if name_of(record) not in existing:
+                    plan = resolve(record.plan)
+                    if isinstance(plan, RefusedPlan):
+                        refused.append(NotAdmitted(path, record, plan.phase, plan.reason))
+                    else:
+                        created |= self._create(path, desired.incidents_commit, record)
+                case NotAdmitted(_, record, _, _) as judged if name_of(record) not in existing:
                     refused.append(judged)
                 case UnreadableRecord(_, faults) as judged:
                     unreadable.append(judged)
@@ -54,7 +58,7 @@ class RecordAdmitter:
     def record(self, refused: NotAdmitted, now: datetime) -> None:
         """Record why a record was not carried out; raises RecordUnavailableError."""
         evidence = refused.record.evidence
-        said = {"node": evidence.node, "incident": evidence.incident, "repair": _name(refused.record)}
+        said = {"node": evidence.node, "incident": evidence.incident, "repair": name_of(refused.record)}
         if self._log_once.is_new(refused.path, refused.reason):
             log.warning("repair record not admitted", reason=refused.reason, **said)
         try:
@@ -63,7 +67,7 @@ class RecordAdmitter:
             log.info("outcome was recorded already", reason=str(error), **said)
 
     def _create(self, path: str, commit: str, record: RepairRecord) -> bool:
-        name = _name(record)
+        name = name_of(record)
         spec = RepairSpec(record_path=path, record_commit=commit, record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
         if isinstance(self._clients.writer.create_repair(name, body), Conflict):
@@ -71,21 +75,3 @@ class RecordAdmitter:
         evidence = record.evidence
         log.info("repair admitted", repair=name, node=evidence.node, incident=evidence.incident)
         return True
-
-
-def read_repair(raw: Mapping[str, Any]) -> Repair | str:
-    """Return the Repair in a raw object, or why it is none."""
-    try:
-        spec = RepairSpec.model_validate(raw.get("spec"))
-        status = RepairStatus.model_validate(raw.get("status") or {})
-    except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    name = raw["metadata"]["name"]
-    if name != _name(spec.record):
-        return "its name is not that of its record"
-    return Repair(name, raw["metadata"]["resourceVersion"], spec, status)
-
-
-def _name(record: RepairRecord) -> str:
-    return repair_name(record.evidence.node, record.action_id)

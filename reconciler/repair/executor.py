@@ -6,36 +6,17 @@ it was read: of two reconcilers, one acts and the other finds out that it lost. 
 next pass looks at.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.incidents.admission import NotAdmitted
-from reconciler.incidents.records import Phase, RepairStatus
-from reconciler.kube.write import Conflict
-from reconciler.repair import comeback, drain, hold, journal, outcome, reset, revalidate, steps
-from reconciler.repair.scene import LATER, SOON, Act, Again, Done, End, Look, NotDone, Repair, Scene
-from reconciler.source.recording import AlreadyRecordedError
-
-LOOK: Final[Mapping[str, Callable[[Repair, Scene], Look]]] = {
-    steps.LOCK: hold.lock,
-    steps.REVALIDATE: revalidate.revalidate,
-    steps.PRESTATE: revalidate.record_pre_state,
-    steps.CORDON: hold.cordon,
-    steps.DRAIN: drain.drain,
-    steps.RECHECK: revalidate.recheck,
-    steps.RESET: reset.reset,
-    steps.RETURN: comeback.come_back,
-    steps.VERIFY: comeback.confirm,
-    steps.UNCORDON: hold.uncordon,
-}
-"""How each step looks at the world; the order is the plan's."""
-
-ONCE: Final = frozenset({steps.REVALIDATE, steps.PRESTATE, steps.RESET, steps.RETURN, steps.VERIFY})
-"""Steps that stay done once they were seen done; the others are asked of the world in each pass."""
-
-UNTIL_RESET: Final = frozenset({steps.REVALIDATE, steps.PRESTATE, steps.CORDON, steps.DRAIN, steps.RECHECK})
-"""Steps that have no meaning any more once the reset may have happened."""
+from reconciler.incidents.progress import Phase, StepState
+from reconciler.kube.results import Conflict
+from reconciler.repair import journal, outcome
+from reconciler.repair.actions.registry import RefusedPlan, RunnablePlan, resolve
+from reconciler.repair.resource import Repair, RepairStatus
+from reconciler.repair.step import LATER, SOON, Act, Again, Done, End, NotDone, Step, StepContext
+from reconciler.source.recording import AlreadyRecordedError, Recorder
 
 SUCCESS: Final = "the node is back in service"
 
@@ -48,116 +29,168 @@ class Pass:
     status: RepairStatus
 
 
-def advance(repair: Repair, scene: Scene) -> Pass:
-    """Take the repair at most one act further.
-
-    Raises UnavailableError or RecordUnavailableError when the outside does not answer; nothing is lost, the
-    next pass looks again.
+class Executor:
+    """Carries out one repair in one pass. Every method may raise UnavailableError or RecordUnavailableError
+    when the outside does not answer; nothing is lost, the next pass looks again.
     """
-    if repair.status.phase.final:
-        return conclude(repair, scene)
-    status = repair.status
-    for step in _to_look_at(repair):
-        found = LOOK[step](replace(repair, status=status), scene)
-        if isinstance(found, Done):
-            status = _noted(status, step, found, scene)
-            continue
-        if isinstance(found, Act):
-            return _act(repair, scene, journal.intend(status, step, found.intent, scene.now), (step, found))
-        return _settle(repair, scene, status, (step, found))
-    return _settle(repair, scene, status, (steps.UNCORDON, End(Phase.SUCCEEDED, SUCCESS)))
+
+    def __init__(self, repair: Repair, context: StepContext, recorder: Recorder) -> None:
+        self._repair = repair
+        self._context = context
+        self._recorder = recorder
+
+    def advance(self) -> Pass:
+        """Take the repair at most one act further."""
+        status = self._repair.status
+        if status.phase.final:
+            return self.conclude()
+        match resolve(self._repair.spec.record.plan):
+            case RefusedPlan(phase, reason):
+                return self._settle(status, None, End(phase, reason))
+            case RunnablePlan(_, steps, _):
+                return self._walk(steps)
+
+    def hold_back(self, reason: str) -> Pass:
+        """Let a repair that may not start yet say why; it ends when its record does not stand any more."""
+        judged = self._context.records.judge(self._repair.spec.record_path, self._context.now)
+        if isinstance(judged, NotAdmitted):
+            return self._settle(self._repair.status, None, End(judged.phase, judged.reason))
+        return self._settle(self._repair.status, None, Again(reason, LATER))
+
+    def conclude(self) -> Pass:
+        """Give back what an ended repair holds, then record its outcome; each is repeated until it is done."""
+        status = self._repair.status
+        if not status.released:
+            return self._release()
+        if status.recorded:
+            return Pass(None, status)
+        path = self._repair.spec.record_path
+        stands = self._context.records.stands(path, self._context.now)
+        if stands is None:
+            return Pass(LATER, status)
+        if stands:
+            event = outcome.of_repair(path, self._repair.spec.record, status)
+            try:
+                said = f"recorded in {self._recorder.record(event)}"
+            except AlreadyRecordedError as error:
+                said = str(error)
+        else:
+            said = "not recorded: Git holds no such repair record"
+        return self._written(status.model_copy(update={"recorded": said}), after=None)
+
+    def _walk(self, steps: tuple[Step, ...]) -> Pass:
+        status = self._repair.status
+        for step in _to_look_at(status, steps):
+            found = step.look(replace(self._repair, status=status), self._context)
+            if isinstance(found, Done):
+                status = self._noted(status, step, found)
+                continue
+            late = self._late(status, step, found)
+            if late is not None:
+                return self._settle(status, step, late)
+            if isinstance(found, Act):
+                return self._act(status, step, found)
+            return self._settle(status, step, found)
+        return self._settle(status, None, End(Phase.SUCCEEDED, SUCCESS))
+
+    def _late(self, status: RepairStatus, step: Step, found: Again | NotDone | End | Act) -> End | None:
+        """Return how the repair ends when a step that is not done is past its limit, None while it is not."""
+        since = journal.first_look(status, step.name)
+        limit = step.limit(self._context.config.policy)
+        if not isinstance(found, (Again, Act)) or since is None or self._context.now - since <= limit:
+            return None
+        last = journal.entry(status, step.name)
+        if last is not None and last.state is StepState.DONE:
+            # It was done and begins anew; its time begins anew too.
+            return None
+        phase = step.late if isinstance(found, Act) else found.late or step.late
+        if phase is Phase.LAPSED and journal.may_have_happened(status):
+            # Something may have happened to the node, so a person has to take over.
+            phase = Phase.HELD
+        waits_for = status.message if isinstance(found, Act) else found.message
+        return End(
+            phase, f"{step.words.doing} took longer than {_minutes(limit.total_seconds())}: {waits_for}"
+        )
+
+    def _act(self, status: RepairStatus, step: Step, act: Act) -> Pass:
+        intended = journal.intend(status, step, act.intent, self._context.now, act.facts)
+        written = self._write(intended)
+        if written is None:
+            return Pass(0, self._repair.status)
+        return Executor(written, self._context, self._recorder)._settle(intended, step, act.do())
+
+    def _settle(self, status: RepairStatus, step: Step | None, found: Again | NotDone | End) -> Pass:
+        now, name = self._context.now, step.name if step else ""
+        match found:
+            case Again(message, after, facts):
+                if step is not None:
+                    status = journal.note(journal.looked(status, name, message, now), name, facts)
+                return self._written(journal.say(status, name, message or status.message), after=after)
+            case NotDone(message, facts):
+                return self._written(journal.not_done(status, name, message, now, facts), after=0)
+            case End(phase, reason):
+                owner = self._context.records.owner(self._repair.spec.record_path) or "operators"
+                ended = journal.end(status, phase, reason, now, owner if phase is Phase.HELD else "")
+                return self._written(ended, after=0)
+
+    def _noted(self, status: RepairStatus, step: Step, found: Done) -> RepairStatus:
+        if found.before is not None:
+            status = journal.remember(status, found.before)
+        if found.new_boot_id:
+            status = status.model_copy(update={"new_boot_id": found.new_boot_id})
+        return journal.done(status, step, found.message, self._context.now, found.facts)
+
+    def _release(self) -> Pass:
+        """Give back what the repair holds, the newest first, one thing a pass.
+
+        Marks that say "do not use this node" stay on a node that may have been acted on and is not known to
+        be well; so does what this version does not know how to give back.
+        """
+        status, plan = self._repair.status, resolve(self._repair.spec.record.plan)
+        unwell = journal.may_have_happened(status) and status.phase in (Phase.FAILED, Phase.HELD)
+        for entry in reversed(status.undo):
+            step = plan.action.step(entry.step) if isinstance(plan, RunnablePlan) else None
+            undo = step.undo if step else None
+            if undo is None or (undo.keep and unwell):
+                continue
+            found = undo.look(self._repair, self._context)
+            if isinstance(found, Act):
+                found.do()
+                return Pass(0, status)
+            status = journal.gave_back(status, entry.step)
+        return self._written(status.model_copy(update={"released": True}), after=0)
+
+    def _written(self, status: RepairStatus, *, after: float | None) -> Pass:
+        if self._write(status) is None:
+            return Pass(SOON, self._repair.status)
+        return Pass(after, status)
+
+    def _write(self, status: RepairStatus) -> Repair | None:
+        """Store the status if nobody else wrote it since the repair was read; None when somebody did."""
+        repair = self._repair
+        if status == repair.status:
+            return repair
+        content = status.model_dump(mode="json", by_alias=True)
+        result = self._context.writer.write_status(repair.name, repair.resource_version, content)
+        if isinstance(result, Conflict):
+            return None
+        return replace(repair, resource_version=result.resource_version, status=status)
 
 
-def hold_back(repair: Repair, scene: Scene, reason: str) -> Pass:
-    """Let a repair that may not start yet say why; it ends when its order does not stand any more."""
-    judged = scene.orders.judge(repair.spec.record_path, scene.now)
-    if isinstance(judged, NotAdmitted):
-        return _settle(repair, scene, repair.status, ("", End(judged.phase, judged.reason)))
-    return _settle(repair, scene, repair.status, ("", Again(reason, LATER)))
+def _to_look_at(status: RepairStatus, steps: tuple[Step, ...]) -> list[Step]:
+    """Return the steps that this pass has to ask, in the plan's order.
 
-
-def conclude(repair: Repair, scene: Scene) -> Pass:
-    """Give back what an ended repair holds, then record its outcome; each is repeated until it is done.
-
-    The marks stay on a node that may have been reset and is not known to be well.
+    What comes before the destructive step has no meaning any more once that may have happened.
     """
-    status = repair.status
-    if not journal.is_done(status, journal.RELEASE):
-        unwell = journal.began(status) and status.phase in (Phase.FAILED, Phase.HELD)
-        if not hold.release(repair, scene, keep_marks=unwell):
-            return Pass(0, status)
-        released = journal.done(status, journal.RELEASE, "gave back what it held", scene.now)
-        return _written(repair, scene, released, after=0)
-    if journal.is_done(status, journal.RECORD):
-        return Pass(None, status)
-    stands = scene.orders.stands(repair.spec.record_path, scene.now)
-    if stands is None:
-        return Pass(LATER, status)
-    if stands:
-        event = outcome.of_repair(repair.spec.record_path, repair.spec.record, status)
-        try:
-            said = f"recorded in {scene.recorder.record(event)}"
-        except AlreadyRecordedError as error:
-            said = str(error)
-    else:
-        said = "not recorded: Git holds no such repair record"
-    return _written(repair, scene, journal.done(status, journal.RECORD, said, scene.now), after=None)
-
-
-def _to_look_at(repair: Repair) -> list[str]:
-    """Return the steps that this pass has to ask, in the plan's order."""
-    status, begun = repair.status, journal.began(repair.status)
+    begun = journal.may_have_happened(status)
+    destructive = next((index for index, step in enumerate(steps) if step.destructive), len(steps))
     return [
         step
-        for step in steps.STEPS[repair.spec.record.action]
-        if not (step in ONCE and journal.is_done(status, step)) and not (begun and step in UNTIL_RESET)
+        for index, step in enumerate(steps)
+        if not (step.once and journal.is_done(status, step.name))
+        and not (begun and index < destructive and not step.renew)
     ]
 
 
-def _act(repair: Repair, scene: Scene, intended: RepairStatus, what: tuple[str, Act]) -> Pass:
-    step, act = what
-    written = _write(repair, scene, intended)
-    if written is None:
-        return Pass(0, repair.status)
-    return _settle(written, scene, intended, (step, act.do()))
-
-
-def _settle(
-    repair: Repair, scene: Scene, status: RepairStatus, what: tuple[str, Again | NotDone | End]
-) -> Pass:
-    step, found = what
-    match found:
-        case Again(message, after, seen):
-            status = journal.say(status, step, message or status.message)
-            return _written(repair, scene, journal.saw(status, step, seen) if seen else status, after=after)
-        case NotDone(message):
-            return _written(repair, scene, journal.not_done(status, step, message, scene.now), after=0)
-        case End(phase, reason):
-            owner = scene.orders.owner(repair.spec.record_path) or "operators"
-            owner = owner if phase is Phase.HELD else ""
-            return _written(repair, scene, journal.end(status, phase, reason, scene.now, owner), after=0)
-
-
-def _noted(status: RepairStatus, step: str, found: Done, scene: Scene) -> RepairStatus:
-    if found.before is not None:
-        status = journal.remember(status, found.before)
-    if found.new_boot_id:
-        status = status.model_copy(update={"new_boot_id": found.new_boot_id})
-    return journal.done(status, step, found.message, scene.now, found.seen)
-
-
-def _written(repair: Repair, scene: Scene, status: RepairStatus, *, after: float | None) -> Pass:
-    if _write(repair, scene, status) is None:
-        return Pass(SOON, repair.status)
-    return Pass(after, status)
-
-
-def _write(repair: Repair, scene: Scene, status: RepairStatus) -> Repair | None:
-    """Store the status if nobody else wrote it since `repair` was read; None when somebody did."""
-    if status == repair.status:
-        return repair
-    content = status.model_dump(mode="json", by_alias=True)
-    result = scene.writer.write_status(repair.name, repair.resource_version, content)
-    if isinstance(result, Conflict):
-        return None
-    return replace(repair, resource_version=result.resource_version, status=status)
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

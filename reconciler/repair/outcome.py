@@ -4,8 +4,10 @@ from datetime import datetime
 
 import yaml
 
-from reconciler.incidents.admission import NotAdmitted, outcome_path
-from reconciler.incidents.records import RepairOutcome, RepairRecord, RepairStatus
+from reconciler.incidents import paths
+from reconciler.incidents.admission import NotAdmitted
+from reconciler.incidents.records import RepairOutcome, RepairRecord
+from reconciler.repair.resource import RepairStatus
 from reconciler.source.recording import Commit
 
 
@@ -25,6 +27,7 @@ def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Commit:
         old_boot_id=evidence.boot_id,
         new_boot_id=status.new_boot_id,
         held_by=status.held_by,
+        kept=tuple(each.step for each in status.undo),
         steps=status.steps,
     )
     return _event(path, outcome)
@@ -50,7 +53,7 @@ def of_refusal(refused: NotAdmitted, now: datetime) -> Commit:
 def _event(path: str, outcome: RepairOutcome) -> Commit:
     content = outcome.model_dump(mode="json", by_alias=True, exclude_none=True)
     return Commit(
-        files={outcome_path(path): yaml.safe_dump(content, sort_keys=False, allow_unicode=True)},
+        files={paths.outcome_path(path): yaml.safe_dump(content, sort_keys=False, allow_unicode=True)},
         subject=f"{outcome.action.capitalize()} of {outcome.node}: {outcome.phase.lower()}",
         body=outcome.reason,
         decision_id=f"{outcome.action_id}-outcome",

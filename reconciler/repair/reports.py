@@ -11,10 +11,7 @@ import httpx
 import msgspec
 
 from checks.report import HeldReport, node_report_path
-
-
-class ReportsUnavailableError(Exception):
-    """The bot did not answer, or not usefully; try again later."""
+from reconciler.repair.step import ReportsUnavailableError
 
 
 class NodeReports:

@@ -4,7 +4,6 @@ A failed read keeps what was read before, and its age grows: whoever acts asks f
 follows, any number read.
 """
 
-import posixpath
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,26 +13,13 @@ import structlog
 
 from reconciler.config.reader import ConfigErrors, read
 from reconciler.config.schema import Config
-from reconciler.incidents.admission import (
-    Admission,
-    admit,
-    approvers_of,
-    is_record,
-    open_records,
-    outcome_path,
-)
-from reconciler.repair.scene import Unknown
+from reconciler.incidents.admission import Admission, RecordUnknown, admit, approvers_of
+from reconciler.incidents.paths import ROOT, open_records, worth_reading
 from reconciler.settings import GitSettings
 from reconciler.source.git import RepositoryUnavailableError
 from reconciler.source.repository import Repository
 
 log = structlog.get_logger()
-
-INCIDENTS = "incidents"
-"""Directory of the incident branch that holds the incidents."""
-
-DECISIONS = ("approval-", "repair-", "outcome-", "closed.yaml")
-"""Files of an incident that bear on whether a record may be carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +55,14 @@ class GitRecordSource:
     valid_for: timedelta
     since: datetime | None = None
 
-    def judge(self, path: str, now: datetime) -> Admission | Unknown:
-        """Return whether the record at `path` may be carried out now; Unknown when Git is."""
+    def judge(self, path: str, now: datetime) -> Admission | RecordUnknown:
+        """Return whether the record at `path` may be carried out now; RecordUnknown when Git is."""
         if self.desired.config is None:
-            return Unknown("the configuration could not be read yet")
+            return RecordUnknown("the configuration could not be read yet")
         if not self._is_fresh(now):
-            return Unknown("Git cannot be read")
+            return RecordUnknown("Git cannot be read")
         if self.stands(path, now) is None:
-            return Unknown("Git was read before this repair was seen")
+            return RecordUnknown("Git was read before this repair was seen")
         return admit(path, self.desired.files, self.desired.config, now)
 
     def stands(self, path: str, now: datetime) -> bool | None:
@@ -114,8 +100,12 @@ class GitSource:
         with self._lock:
             return self._desired
 
-    def read(self, now: datetime) -> None:
-        """Fetch and read what changed; says once what is wrong. Never raises for what the host does."""
+    def read(self, now: datetime) -> bool:
+        """Fetch and read what changed; True when there is news. Logs once what is wrong.
+
+        Never raises for what the host does.
+        """
+        before = self.desired
         trouble = ""
         try:
             rewritten = self._repository.fetch()
@@ -131,6 +121,7 @@ class GitSource:
         with self._lock:
             self._desired = desired if trouble else replace(desired, read_at=now)
         self._say(trouble)
+        return (before.config, before.incidents_commit) != (desired.config, desired.incidents_commit)
 
     def _newest(self) -> Desired:
         desired = self.desired
@@ -139,8 +130,8 @@ class GitSource:
         if config and config != desired.config_commit:
             desired = replace(desired, config=self._config(config) or desired.config, config_commit=config)
         if incidents and incidents != desired.incidents_commit:
-            paths = frozenset(self._repository.listing(incidents, INCIDENTS))
-            files = self._repository.read(incidents, _worth_reading(paths))
+            paths = frozenset(self._repository.listing(incidents, ROOT))
+            files = self._repository.read(incidents, worth_reading(paths))
             desired = replace(desired, paths=paths, files=files, incidents_commit=incidents)
         return desired
 
@@ -166,17 +157,3 @@ class GitSource:
         elif self._said:
             log.info("git was read again")
         self._said = trouble
-
-
-def _worth_reading(paths: frozenset[str]) -> list[str]:
-    """Return the decisions of the incidents that are open, or were closed over a record that is."""
-    closed = {posixpath.dirname(path) for path in paths if path.endswith("/closed.yaml")}
-    pending = {
-        posixpath.dirname(path) for path in paths if is_record(path) and outcome_path(path) not in paths
-    }
-    live = {posixpath.dirname(path) for path in paths} - closed | pending
-    return sorted(
-        path
-        for path in paths
-        if posixpath.basename(path).startswith(DECISIONS) and posixpath.dirname(path) in live
-    )

@@ -5,20 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bot.incidents.approve import Account, Click, World
-from bot.incidents.incident import Cause, Decision, Incident, Offer, State
+from bot.incidents.incident import Decision, Incident, Offer, State
 from checks.finding import Action, Finding, Severity
 from reconciler.config.schema import Approver as Listed
 from reconciler.config.schema import Config, Pool, RedfishAddress, RepairPolicy
-from reconciler.incidents.records import (
-    Decider,
-    JournalEntry,
-    Phase,
-    PlannedPod,
-    RepairOutcome,
-    RepairStatus,
-    StepState,
-)
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.progress import JournalEntry, Phase, StepState
+from reconciler.incidents.records import Cause, Decider, RepairOutcome
 from reconciler.repair import steps
+from reconciler.repair.resource import RepairStatus
 
 NOW = datetime(2026, 11, 30, 3, 12, 45, tzinfo=UTC)
 BOOT = "11111111-1111-4111-8111-111111111111"

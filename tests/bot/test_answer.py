@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.incidents.records import JournalEntry, Phase, PreState, RepairStatus, StepState
+from reconciler.incidents.progress import JournalEntry, Phase, StepState
+from reconciler.repair.resource import PreState, RepairStatus
 from tests.bot.stage import BOOT, NEXT_BOOT, Stage
 from tests.lab.kube.kube import Kube
 

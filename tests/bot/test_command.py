@@ -4,15 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.slack.command import (
-    Command,
-    ListIncidents,
-    ShowHelp,
-    ShowIncident,
-    ShowStatus,
-    UnknownCommand,
-    parse,
-)
+from bot.command import Command, ListIncidents, ShowHelp, ShowIncident, ShowStatus, UnknownCommand, parse
 
 
 @pytest.mark.parametrize(

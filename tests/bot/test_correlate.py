@@ -5,11 +5,10 @@ from itertools import permutations
 
 import msgspec
 
-from bot.incidents.correlate import cause_of, faults, incident_id, is_silent, silence_fault
-from bot.incidents.incident import Cause
+from bot.incidents.correlate import cause_of, faults, incident_id, is_silent, opens_incident, silence_fault
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, Inventory, NodeReport
-from reconciler.incidents.records import opens_incident
+from reconciler.incidents.records import Cause
 from tests.bot.samples import BOOT, NOW, finding
 
 

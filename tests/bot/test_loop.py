@@ -10,7 +10,8 @@ import yaml
 
 from checks.finding import Action, Severity
 from checks.report import AUDIENCE
-from reconciler.incidents.records import JournalEntry, RepairStatus, StepState
+from reconciler.incidents.progress import JournalEntry, StepState
+from reconciler.repair.resource import RepairStatus
 from tests.bot.stage import (
     APPROVER,
     CHANNEL,

@@ -9,17 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.command import WORDS, UnknownCommand
 from bot.incidents.approve import Denial, Denied
-from bot.incidents.incident import Cause, CloseReason, Closure, Incident, State
+from bot.incidents.incident import Closure, Incident, State
 from bot.incidents.recommend import PROVIDER, recommend
+from bot.incidents.view import IncidentView
 from bot.messages import answer
 from bot.messages.answer import ClusterStatus
 from bot.messages.blocks import Message, validate
 from bot.messages.reply import replies
-from bot.messages.root import IncidentView, root
-from bot.slack.command import WORDS, UnknownCommand
+from bot.messages.root import root
 from checks.finding import Action, Severity
-from reconciler.incidents.records import Phase, RepairStatus
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import Cause, CloseReason
+from reconciler.repair.resource import RepairStatus
 from tests.bot.samples import (
     BOOT,
     HOSTILE,

@@ -6,14 +6,15 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from bot.incidents.incident import Cause, CloseReason, Incident, IncidentEvent, State
+from bot.incidents.incident import Incident, IncidentEvent, State
 from bot.incidents.reports import Reception, ReportStore
 from bot.incidents.store import IncidentStore, OpenIncident
 from bot.loops.detect import DetectionTimes, notice
 from bot.metrics import Metrics
 from checks.finding import Action, Finding, Severity
 from checks.report import Inventory, NodeReport
-from reconciler.incidents.records import evidence_digest
+from reconciler.incidents.digests import evidence_digest
+from reconciler.incidents.records import Cause, CloseReason
 from reconciler.kube.objects import Node
 from tests.bot.samples import BOOT, NEW_BOOT, NOW, config, decision, finding, offer, pod
 

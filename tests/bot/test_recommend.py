@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.incidents.incident import Cause
 from bot.incidents.recommend import PROVIDER, RUNGS, covers, leading, recommend
 from checks.finding import Action, Severity
+from reconciler.incidents.records import Cause
 from reconciler.repair.steps import STEPS
 from tests.bot.samples import finding, pod
 

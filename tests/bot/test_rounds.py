@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
 
-from bot.loops.scheduler import PeriodicTask, Signal, run
+from bot.incidents.signal import Signal
+from bot.loops.scheduler import PeriodicTask, run
 from bot.metrics import Metrics
 
 LONG = timedelta(hours=1)

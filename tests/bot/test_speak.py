@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from bot.loops.threads import (
-    ChatRefusedError,
-    ChatUnavailableError,
-    ChatUnknownError,
-    MessageMetadata,
-    RateLimit,
-)
+from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError, MessageMetadata
+from bot.loops.threads import RateLimit
 from bot.messages.blocks import Message, section
 from bot.metrics import Metrics
 from bot.slack.outbound import EVENT_TYPE, SlackChat

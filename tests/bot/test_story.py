@@ -6,13 +6,15 @@ from itertools import pairwise
 
 import pytest
 import yaml
+from bot.incidents.value import TS
 
 from bot.incidents import next_commit as events
-from bot.incidents.incident import CloseReason, Closure, Incident, IncidentEvent, State, follow
+from bot.incidents.incident import Closure, Incident, IncidentEvent, State, follow
 from bot.incidents.next_commit import wanted
 from bot.incidents.restore import IncidentRecords, catch_up, restore, story
-from bot.incidents.value import TS, ThreadOpened
-from reconciler.incidents.records import Phase, RepairOutcome, action_id
+from reconciler.incidents.digests import action_id
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import CloseReason, RepairOutcome, ThreadOpened
 from reconciler.source import recording
 from tests.bot.samples import NOW, OTHER, decision, finding, in_state, incident, offer, outcome, pod
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
 from reconciler.repair.providers.machine import Machine, Refused, Sent
+
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 from tests.lab.hook import Power, notified, read

@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from checks.finding import Action
-from reconciler.incidents.records import Evidence, Phase, RepairRecord, RepairSpec, RepairStatus
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import Evidence, RepairRecord
 from reconciler.kube.connection import Connection
 from reconciler.kube.write import KubernetesWriter
 from reconciler.repair import steps
+from reconciler.repair.resource import RepairSpec, RepairStatus
 from tests.lab import manifests
 from tests.lab.kube.real import RealKube
 

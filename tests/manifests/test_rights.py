@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from checks.report import AUDIENCE
-from reconciler.kube.connection import Connection, UnavailableError
+from reconciler.kube.connection import Connection
+from reconciler.kube.results import UnavailableError
 from reconciler.kube.write import CRDS, KubernetesWriter
 from tests.lab import manifests
 from tests.lab.kube.kube import Kube

@@ -16,31 +16,24 @@ from typing import Any, TypeVar
 
 import msgspec
 import yaml
+from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
+from reconciler.repair.scene import Scene
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
 from reconciler.config.reader import read
 from reconciler.config.schema import Config
-from reconciler.incidents.admission import outcome_path
-from reconciler.incidents.records import (
-    Approval,
-    Decider,
-    Evidence,
-    PlannedPod,
-    RecordValue,
-    RepairRecord,
-    RepairSpec,
-    action_id,
-    evidence_digest,
-)
+from reconciler.incidents.digests import action_id, evidence_digest
+from reconciler.incidents.paths import outcome_path
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.records import Approval, Decider, Evidence, RepairRecord
+from reconciler.incidents.value import RecordValue
 from reconciler.kube.connection import ApiResponse, Connection, Object
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.write import KubernetesWriter
-from reconciler.repair.admit import read_repair
 from reconciler.repair.executor import Pass, advance
-from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
 from reconciler.repair.reports import NodeReports
-from reconciler.repair.scene import Repair, Scene, repair_name
+from reconciler.repair.resource import Repair, RepairSpec, read_repair, repair_name
 from reconciler.repair.steps import plan
 from reconciler.source.git_source import Desired, GitRecordSource
 from reconciler.source.recording import AlreadyRecordedError, Commit, RecordUnavailableError

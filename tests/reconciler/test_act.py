@@ -5,19 +5,19 @@ from itertools import product
 import pytest
 
 from reconciler.apply.definitions import PACKAGED, apply_definitions, definitions
-from reconciler.kube.connection import UnavailableError
 from reconciler.kube.objects import Node
 from reconciler.kube.read import KubernetesReader
-from reconciler.kube.write import (
+from reconciler.kube.results import (
     CORDONED_BY,
     TAINT,
     Conflict,
     Evicted,
     EvictionBlocked,
-    KubernetesWriter,
     PodGone,
     Stored,
+    UnavailableError,
 )
+from reconciler.kube.write import KubernetesWriter
 from tests.lab.kube.kube import Kube
 from tests.reconciler.site import START, Site
 

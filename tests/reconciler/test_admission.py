@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.finding import Action
-from reconciler.incidents.admission import (
-    Admitted,
-    NotAdmitted,
-    UnreadableRecord,
-    admit,
-    approvers_of,
-    open_records,
-    outcome_path,
-)
-from reconciler.incidents.records import Decider, Phase, RepairRecord, action_id, digest
+from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord, admit, approvers_of
+from reconciler.incidents.digests import action_id, digest
+from reconciler.incidents.paths import open_records, outcome_path
+from reconciler.incidents.progress import Phase
+from reconciler.incidents.records import Decider, RepairRecord
 from tests.reconciler.site import CONFIG, START, Site, config, dump
 
 NOW = START + timedelta(minutes=1)

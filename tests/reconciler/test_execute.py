@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from reconciler.incidents.records import Phase
+from reconciler.incidents.progress import Phase
 from reconciler.repair.executor import LOOK
 from reconciler.repair.steps import STEPS
 from tests.reconciler.site import CLEAN, FAULT, NEW, OLD, Fuse, Killed, Site

@@ -2,10 +2,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from reconciler.repair.scene import Unknown
 from structlog.testing import capture_logs
 
 from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
-from reconciler.repair.scene import Unknown
 from reconciler.source.git_source import Desired, GitRecordSource, GitSource
 from tests.reconciler.site import START, Site
 from tests.reconciler.town import Town

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.incidents.records import Phase, PreState, RepairStatus, StepState
+from reconciler.incidents.progress import Phase, StepState
 from reconciler.repair import journal
+from reconciler.repair.resource import PreState, RepairStatus
 from reconciler.repair.steps import CORDON, RESET
 from tests.reconciler.site import START
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.kube.connection import Connection, UnavailableError
+from reconciler.kube.connection import Connection
 from reconciler.kube.objects import Lease
 from reconciler.kube.read import KubernetesReader
+from reconciler.kube.results import UnavailableError
 from reconciler.settings import SettingsError
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start

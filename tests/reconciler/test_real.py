@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.incidents.records import Phase
+from reconciler.incidents.progress import Phase
 from tests.lab.kube.kube import Kube
 from tests.reconciler.site import CLEAN, Fuse, Killed, Site
 

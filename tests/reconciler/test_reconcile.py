@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.incidents.records import Phase
-from reconciler.repair.admit import read_repair
-from reconciler.repair.scene import Repair, repair_name
+from reconciler.incidents.progress import Phase
+from reconciler.repair.resource import Repair, read_repair, repair_name
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.site import CLEAN, START, Bot, Site

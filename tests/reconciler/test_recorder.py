@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.source.git_recorder import GitRecorder
 from reconciler.source.github import GitHubHost, GitHubRecorder
 from reconciler.source.recording import (
     AlreadyRecordedError,
@@ -19,7 +20,7 @@ from reconciler.source.recording import (
     RetryPolicy,
     decision_id_of,
 )
-from reconciler.source.repository import GitRecorder, Repository
+from reconciler.source.repository import Repository
 from tests.lab.github.faults import Kind
 from tests.lab.github.server import GitHub
 

@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-
 from reconciler.repair.providers.machine import Machine, Refused, Sent, Unknown
+
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from reconciler.repair.reports import NodeReports, ReportsUnavailableError
+from reconciler.repair.reports import NodeReports
+from reconciler.repair.step import ReportsUnavailableError
 from tests.reconciler.site import FAULT, OLD, Bot, Site
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.source.git import RepositoryUnavailableError, mask
+from reconciler.source.git_recorder import GitRecorder
 from reconciler.source.recording import Commit, Person, RecordUnavailableError, RetryPolicy
-from reconciler.source.repository import GitRecorder, Repository, RewrittenBranch, TreeEntry
+from reconciler.source.repository import Repository, RewrittenBranch, TreeEntry
 from tests.lab.github.server import GitHub
 from tests.lab.github.store import Store
 

@@ -6,19 +6,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-
-from reconciler.incidents.records import Phase, PreState, RepairStatus
-from reconciler.kube.connection import UnavailableError
-from reconciler.kube.write import CORDONED_BY, TAINT
-from reconciler.repair import journal
 from reconciler.repair.comeback import come_back, confirm
 from reconciler.repair.drain import drain
-from reconciler.repair.executor import LOOK
 from reconciler.repair.hold import cordon, lease_name, lock, uncordon
 from reconciler.repair.providers.machine import OFF, Refused, Unknown
 from reconciler.repair.reset import FORCED, GRACEFUL, reset
 from reconciler.repair.revalidate import recheck, record_pre_state, revalidate
-from reconciler.repair.scene import Act, Again, Done, End, Look, NotDone, Repair, Scene
+from reconciler.repair.scene import Look, Scene
+
+from reconciler.incidents.progress import Phase
+from reconciler.kube.results import CORDONED_BY, TAINT, UnavailableError
+from reconciler.repair import journal
+from reconciler.repair.executor import LOOK
+from reconciler.repair.resource import PreState, Repair, RepairStatus
+from reconciler.repair.step import Act, Again, Done, End, NotDone
 from reconciler.repair.steps import CORDON, DRAIN, RESET, RETURN, STEPS
 from tests.reconciler.site import FAULT, GPUS, NEW, OLD, START, Fuse, Site
 

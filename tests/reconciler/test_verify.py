@@ -3,13 +3,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from reconciler.repair.verify import Missing, Void, not_back, not_verified, still_stands, strangers
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
-from reconciler.incidents.records import Evidence, PlannedPod, evidence_digest
+from reconciler.incidents.digests import evidence_digest
+from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.records import Evidence
 from reconciler.kube.objects import Node, Pod
 from reconciler.repair.steps import plan
-from reconciler.repair.verify import Missing, Void, not_back, not_verified, still_stands, strangers
 from tests.reconciler.site import FAULT, NEW, OLD, STALE
 
 EVIDENCE = Evidence(

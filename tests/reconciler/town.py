@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
+from reconciler.repair.providers.machine import Machine, Outcome, Unknown
 
 from reconciler.apply.definitions import PACKAGED, apply_definitions, definitions
 from reconciler.kube.connection import REPAIRS, Connection
@@ -20,12 +21,12 @@ from reconciler.kube.read import KubernetesReader
 from reconciler.kube.write import KubernetesWriter
 from reconciler.repair.clients import RepairClients
 from reconciler.repair.controller import ControllerIntervals, RepairController
-from reconciler.repair.providers.machine import Machine, Outcome, Unknown
 from reconciler.repair.reports import NodeReports
 from reconciler.settings import GitSettings
+from reconciler.source.git_recorder import GitRecorder
 from reconciler.source.git_source import GitSource
 from reconciler.source.recording import Person
-from reconciler.source.repository import GitRecorder, Repository
+from reconciler.source.repository import Repository
 from tests.lab.kube.kube import Kube
 from tests.reconciler.site import CONFIG, NEW, STALE, START, BmcDoor, Fuse, Site
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.incidents.incident import Cause, Incident, State
+from bot.incidents.incident import Incident, State
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore
 from bot.loops.detect import DetectionTimes, notice
@@ -15,6 +15,7 @@ from bot.loops.slurm import SlurmLoop, SlurmUnavailableError
 from bot.metrics import Metrics
 from bot.scontrol import asking
 from checks.report import Gpu, Inventory, NodeReport
+from reconciler.incidents.records import Cause
 from reconciler.kube.objects import Node
 from tests.bot.samples import BOOT, NOW, config
 from tests.lab.slurm.cluster import Slurm

@@ -9,13 +9,25 @@ a BMC answers. Properties are those of DMTF's ComputerSystem schema (DSP0268).
 import json
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
-from reconciler.repair.providers.machine import Machine, Outcome, Refused, Sent, Unknown
+from reconciler.config.schema import Pool
+from reconciler.incidents.progress import OrderResult
+from reconciler.repair.providers.provider import (
+    Capability,
+    Machine,
+    Order,
+    OrderOutcome,
+    Power,
+    ProviderKind,
+    Unobservable,
+)
+from reconciler.settings import ReconcilerTable
 
 MAX_REDIRECTS: Final = 3
 """Hops followed to reach a system; an alias takes one, more than a few is a loop."""
@@ -30,12 +42,19 @@ UNDECIDED: Final = frozenset({408, 499})
 """4xx answers that do not prove that nothing happened: a request timed out behind the one who answers."""
 
 
+RESET_TYPES: Final = {Order.RESTART: "GracefulRestart", Order.FORCE_RESTART: "ForceRestart"}
+"""Our orders in the words of Redfish."""
+
+POWER: Final = {"On": Power.ON, "Off": Power.OFF}
+"""Redfish's words for power; every other one is a transition."""
+
+
 class UnreadableError(Exception):
     """A BMC could not be read; the text says why. It does not leave this module."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RedfishResponse:
     """An HTTP answer, its body decoded where it is JSON."""
 
     url: httpx.URL
@@ -58,31 +77,33 @@ class Redfish:
     ca_file: Path | None = None
     timeout_seconds: float = 10.0
 
-    def observe(self, system: str, /) -> Machine | Unknown:
-        """Return the machine at the URL `system`, or why it cannot be seen now."""
+    def observe(self, machine: str, /) -> Machine | Unobservable:
+        """Return the machine at the URL `machine`, or why it cannot be seen now."""
         try:
             with self._client() as client:
-                return _machine(self._read_system(client, system).body)
+                return _machine(self._read_system(client, machine).body)
         except UnreadableError as error:
-            return Unknown(str(error))
+            return Unobservable(str(error))
 
-    def reset(self, system: str, reset_type: str, /) -> Outcome:
-        """POST one reset of `reset_type` (such as `GracefulRestart`) to the machine at the URL `system`.
+    def act(self, machine: str, _action_id: str, order: Order, /) -> OrderOutcome:
+        """POST one reset to the machine at the URL `machine`; Redfish has no place for an action id.
 
-        The system is read first, to learn where its reset is and whether this type is offered. `Refused` when
-        nothing was sent or the BMC declined (4xx, redirect); `Unknown` when the POST left and no clear answer
-        came back: 5xx, timeout, connection lost. Never repeated, never redirected.
+        The system is read first, to learn where its reset is and whether it offers this one. `not-sent` when
+        nothing left us, `refused` when the BMC declined (4xx, redirect), `unknown` when the POST left and no
+        clear answer came back: 5xx, timeout, connection lost. Never repeated, never redirected.
         """
+        reset_type = RESET_TYPES[order]
         try:
             with self._client() as client:
-                try:
-                    found = self._read_system(client, system)
-                    target = _reset_target(found, reset_type)
-                except UnreadableError as error:
-                    return Refused(f"nothing was sent: {error}")
+                found = self._read_system(client, machine)
+                target = _reset_target(found, reset_type)
                 return self._post_once(client, target, reset_type)
         except UnreadableError as error:
-            return Refused(f"nothing was sent: {error}")
+            return OrderOutcome(OrderResult.NOT_SENT, str(error))
+
+    def outcome(self, _machine: str, _action_id: str, /) -> OrderOutcome:
+        """Return `unknown`: a BMC keeps no record of resets that could be matched with an action id."""
+        return OrderOutcome(OrderResult.UNKNOWN, "a BMC keeps no record of resets")
 
     def _client(self) -> httpx.Client:
         try:
@@ -101,7 +122,7 @@ class Redfish:
             headers={"Accept": "application/json", "OData-Version": "4.0"},
         )
 
-    def _read_system(self, client: httpx.Client, system: str) -> Answer:
+    def _read_system(self, client: httpx.Client, system: str) -> RedfishResponse:
         start = _parsed(system)
         url = start
         for _ in range(MAX_REDIRECTS + 1):
@@ -116,23 +137,24 @@ class Redfish:
             url = _within(start, answer.url, answer.location)
         raise UnreadableError(f"BMC {_origin(start)} redirects in circles from {start.path}")
 
-    def _post_once(self, client: httpx.Client, target: httpx.URL, reset_type: str) -> Outcome:
+    def _post_once(self, client: httpx.Client, target: httpx.URL, reset_type: str) -> OrderOutcome:
         where = f"BMC {_origin(target)}"
         request = client.build_request("POST", target, json={"ResetType": reset_type})
         try:
             answer = self._ask(client, request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            return Refused(f"nothing was sent: {where} does not answer: {_cause(error)}")
+            return OrderOutcome(OrderResult.NOT_SENT, f"{where} does not answer: {_cause(error)}")
         except httpx.HTTPError as error:
-            return Unknown(f"{where} was sent {reset_type} and did not answer: {_cause(error)}")
+            text = f"{where} was sent {reset_type} and did not answer: {_cause(error)}"
+            return OrderOutcome(OrderResult.UNKNOWN, text)
         said = f"{where} answered {answer.status} to {reset_type}{_words(answer.body)}"
         if 200 <= answer.status < 300:
-            return Sent()
+            return OrderOutcome(OrderResult.ACCEPTED)
         if 300 <= answer.status < 500 and answer.status not in UNDECIDED:
-            return Refused(said)
-        return Unknown(said)
+            return OrderOutcome(OrderResult.REFUSED, said)
+        return OrderOutcome(OrderResult.UNKNOWN, said)
 
-    def _ask(self, client: httpx.Client, request: httpx.Request) -> Answer:
+    def _ask(self, client: httpx.Client, request: httpx.Request) -> RedfishResponse:
         deadline = time.monotonic() + 2 * self.timeout_seconds
         response = client.send(request, stream=True)
         try:
@@ -143,7 +165,9 @@ class Redfish:
                     raise httpx.ReadError("the answer is too long or too slow", request=request)
         finally:
             response.close()
-        return Answer(request.url, response.status_code, response.headers.get("Location", ""), _decoded(text))
+        return RedfishResponse(
+            request.url, response.status_code, response.headers.get("Location", ""), _decoded(text)
+        )
 
 
 def _parsed(system: str) -> httpx.URL:
@@ -184,16 +208,17 @@ def _decoded(text: bytes) -> Any:
 def _machine(body: Any) -> Machine:
     if not isinstance(body, dict) or not isinstance(body.get("PowerState"), str):
         raise UnreadableError("the answer is not a Redfish ComputerSystem with a PowerState")
+    power, offered = body["PowerState"], _reset_types(body)
     return Machine(
-        power=body["PowerState"],
-        reset_types=_reset_types(body),
+        power=POWER.get(power, Power.CHANGING),
+        orders=frozenset(order for order, kind in RESET_TYPES.items() if not offered or kind in offered),
         serial=_string(body.get("SerialNumber")),
         uuid=_string(body.get("UUID")),
-        boot_progress=_string(_inner(body, "BootProgress").get("LastState")),
+        detail=power,
     )
 
 
-def _reset_target(system: Answer, reset_type: str) -> httpx.URL:
+def _reset_target(system: RedfishResponse, reset_type: str) -> httpx.URL:
     action = _reset_action(system.body)
     target = _string(action.get("target"))
     if not target:
@@ -237,3 +262,25 @@ def _words(body: Any) -> str:
 
 def _cause(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:MAX_REASON]
+
+
+def _address(pool: Pool, node: str) -> str | None:
+    return None if pool.redfish is None else pool.redfish.system.replace("{node}", node)
+
+
+def _connect(settings: ReconcilerTable) -> Redfish:
+    """Return the BMCs of the settings; a password that cannot be read is a BMC that refuses us."""
+    own = settings.redfish
+    password = None
+    if own.password_file is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            password = own.password_file.read_text(encoding="utf-8").strip()
+    return Redfish(own.username, password, own.ca_file, own.timeout_seconds)
+
+
+KIND = ProviderKind(
+    name="redfish",
+    capabilities=frozenset({Capability.RESTART}),
+    machine=_address,
+    connect=_connect,
+)

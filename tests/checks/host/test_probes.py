@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from bot.incidents.correlate import cause_of, faults
-from bot.incidents.incident import Cause
 from checks.check import Check, Scene, Seen
 from checks.finding import Action
 from checks.host import probes
@@ -24,6 +23,7 @@ from checks.host.asking import Asked
 from checks.host.probes import API, Bot, Probes
 from checks.policy import Expected, NetworkLimits, Policy
 from checks.report import Inventory, NodeReport
+from reconciler.incidents.records import Cause
 from tests.checks.host.scenes import WALL, Server, symptoms
 from tests.lab.kube import certificates
 from tests.lab.missing import require

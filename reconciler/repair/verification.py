@@ -3,14 +3,15 @@
 Each question answers None for yes, otherwise what is missing, in words for people.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from checks.finding import Finding, Severity
 from checks.report import HeldReport
-from reconciler.incidents.records import Evidence, Plan, evidence_digest, opens_incident
-from reconciler.kube.objects import Node, Pod
+from reconciler.incidents.digests import evidence_digest
+from reconciler.incidents.records import Evidence
+from reconciler.kube.objects import Node
+from reconciler.repair.resource import PreState
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def still_stands(
     if node is None:
         return Void("the node is not registered any more")
     if node.uid != evidence.node_uid:
-        return Void("the node was registered anew since the approval")
+        return Void("the node has registered again since the approval")
     if node.boot_id != evidence.boot_id:
         return Void("the node has booted since the approval")
     if held is None:
@@ -51,25 +52,16 @@ def still_stands(
     return None
 
 
-def strangers(pods: Iterable[Pod], plan: Plan) -> tuple[str, ...]:
-    """Return the pods that a drain would evict although the approved plan does not name them."""
-    planned = {(each.namespace, each.name) for each in plan.disturbs}
-    found = [each for each in pods if each.evictable and not each.terminating]
-    return tuple(
-        f"{each.namespace}/{each.name}" for each in found if (each.namespace, each.name) not in planned
-    )
-
-
-def not_back(node: Node | None, old_boot_id: str, gpus: int) -> str | None:
-    """What keeps the node from being back after its reset; `gpus` is the inventory that makes it whole."""
+def not_booted(node: Node | None, before: PreState) -> str | None:
+    """Return what keeps the node from being back after a restart: new boot id, Ready, whole inventory."""
     if node is None:
         return "the node is not registered"
-    if node.boot_id in ("", old_boot_id):
+    if node.boot_id in ("", before.boot_id):
         return "the node has not booted"
     if not node.ready:
         return "the node is not ready"
-    if node.gpus != gpus:
-        return f"the node offers {node.gpus} of {gpus} GPUs"
+    if node.gpus != before.gpus:
+        return f"the node offers {node.gpus} of {before.gpus} GPUs"
     return None
 
 
@@ -91,7 +83,7 @@ def not_verified(
 
 
 def _serious(finding: Finding) -> bool:
-    return opens_incident(finding) and finding.severity in (Severity.CRITICAL, Severity.UNKNOWN)
+    return finding.severity in (Severity.CRITICAL, Severity.UNKNOWN)
 
 
 def _named(finding: Finding) -> str:

@@ -1,0 +1,15 @@
+"""What every file of an incident and every value in it has in common."""
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+API_VERSION: Final = "clusterwright.dev/v1alpha1"
+"""API group and version of every file and custom resource of ours."""
+
+
+class RecordValue(BaseModel):
+    """A frozen value that refuses unknown fields and is written in camelCase."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)

@@ -1,0 +1,60 @@
+"""The log of our programs: JSON lines on stderr without secrets, and a memory that keeps it short."""
+
+import logging
+import re
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+_SECRET: Final = re.compile(
+    r"(xox[a-z]-|xapp-|gh[a-z]_|github_pat_|eyJ)[A-Za-z0-9_.\-]+"
+    r"|(ticket|response_url)=[^\s\"]+|https?://[^\s\"]*/(actions|commands)/[^\s\"]+"
+)
+"""Tokens, tickets and one-time addresses, as Slack, GitHub and Kubernetes write them."""
+
+
+def log_as_json() -> None:
+    """Send our log, and the warnings of libraries, to stderr as JSON lines without secrets."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+            _mask,
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+    forward = _Forward()
+    forward.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[forward], level=logging.WARNING)
+
+
+@dataclass(slots=True)
+class LogOnce:
+    """What was logged last about each thing, so that the log says each thing once. Safe for many threads."""
+
+    last: dict[str, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_new(self, about: str, text: str) -> bool:
+        """Whether `text` differs from what was logged last about the same thing."""
+        with self.lock:
+            new = self.last.get(about, "") != text
+            self.last[about] = text
+        return new
+
+
+class _Forward(logging.Handler):
+    """Gives what libraries log to our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger(record.name).warning("library_spoke", text=record.getMessage()[:500])
+
+
+def _mask(_: Any, __: str, line: Any) -> str:
+    return _SECRET.sub("(secret)", str(line))

@@ -1,0 +1,50 @@
+"""RepairAction: everything that is special about one repair, as a value. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from checks.finding import Action
+from reconciler.repair.providers.provider import Capability
+from reconciler.repair.step import Step, StepWords
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWords:
+    """How people read about an action: a noun that takes "a" or "the", and an order with `{node}` in it."""
+
+    noun: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairAction:
+    """One repair that this version can carry out.
+
+    `plans` are the published step lists by version, oldest first: a record keeps the list that was approved,
+    so a list is never changed, only followed by a new one. `capability` is what the provider must be able to
+    do. `keeps_local_data` says whether the node's disks survive.
+    """
+
+    action: Action
+    words: ActionWords
+    plans: Mapping[int, tuple[Step, ...]]
+    capability: Capability
+    keeps_local_data: bool
+
+    @property
+    def version(self) -> int:
+        """Version of the plans that are made now."""
+        return max(self.plans)
+
+    def step(self, name: str) -> Step | None:
+        """Return the step of that name in the newest plan that has it."""
+        for version in sorted(self.plans, reverse=True):
+            for each in self.plans[version]:
+                if each.name == name:
+                    return each
+        return None
+
+    def step_words(self, name: str) -> StepWords:
+        """Return the words of a step; a step of a newer version is called by its name."""
+        known = self.step(name)
+        return known.words if known else StepWords(doing=name, done=name)

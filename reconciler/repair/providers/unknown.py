@@ -1,0 +1,28 @@
+"""The provider of a plan whose provider this version does not know: it sees nothing and sends nothing."""
+
+from reconciler.incidents.progress import OrderResult
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, ProviderKind, Unobservable
+
+
+class UnknownProvider:
+    """Stands in so that the repair can be ended and recorded like any other."""
+
+    def observe(self, _machine: str, /) -> Machine | Unobservable:
+        """Return that nothing is known."""
+        return Unobservable("this version does not know the provider")
+
+    def act(self, _machine: str, _action_id: str, _order: Order, /) -> OrderOutcome:
+        """Send nothing."""
+        return OrderOutcome(OrderResult.NOT_SENT, "this version does not know the provider")
+
+    def outcome(self, _machine: str, _action_id: str, /) -> OrderOutcome:
+        """Return that nothing is known."""
+        return OrderOutcome(OrderResult.UNKNOWN)
+
+
+UNKNOWN = ProviderKind(
+    name="unknown",
+    capabilities=frozenset(),
+    machine=lambda _pool, _node: None,
+    connect=lambda _settings: UnknownProvider(),
+)

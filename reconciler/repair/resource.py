@@ -1,0 +1,110 @@
+"""The custom resource Repair: its spec is the record in Git, its status is the step journal."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import AwareDatetime, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from reconciler.incidents.progress import JournalEntry, Phase
+from reconciler.incidents.records import RepairRecord
+from reconciler.incidents.value import RecordValue
+
+
+class PreState(RecordValue):
+    """The world before the first side effect, to be restored or compared with.
+
+    `machine` is the machine in its provider's terms and `gpus` the number of GPUs that make the node whole;
+    both are kept here because the node may lose its labels while it is away. `power` is as the provider saw it.
+    """
+
+    boot_id: str
+    power: str
+    unschedulable: bool
+    taints: tuple[str, ...] = ()
+    machine: str = ""
+    gpus: int = 0
+
+
+class UndoEntry(RecordValue):
+    """Something that the repair holds: the step that took it, and when. Ending the repair gives it back."""
+
+    step: str
+    taken_at: AwareDatetime
+
+
+class RepairStatus(RecordValue):
+    """Progress of a repair, in the custom resource's status.
+
+    `undo` lists what the repair holds, oldest first. `held_by` names who owns a held repair. `released` says
+    that everything is given back that is not to stay, `recorded` that Git has the outcome or needs none.
+    Fields of a newer version are kept by the API server and passed over here.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+    phase: Phase = Phase.PENDING
+    step: str = ""
+    message: str = ""
+    steps: tuple[JournalEntry, ...] = ()
+    undo: tuple[UndoEntry, ...] = ()
+    pre_state: PreState | None = None
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    new_boot_id: str = ""
+    held_by: str = ""
+    released: bool = False
+    recorded: str = ""
+
+
+class RepairSpec(RecordValue):
+    """The record, as the custom resource carries it, with where in Git it stands."""
+
+    record_path: str
+    record_commit: str
+    record: RepairRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A Repair as read: the record, its journal, and the version that a write must still find."""
+
+    name: str
+    resource_version: str
+    spec: RepairSpec
+    status: RepairStatus
+
+    @property
+    def action_id(self) -> str:
+        """Identity of this attempt."""
+        return self.spec.record.action_id
+
+    @property
+    def node(self) -> str:
+        """Name of the node under repair."""
+        return self.spec.record.evidence.node
+
+
+def repair_name(node: str, action_id: str) -> str:
+    """Return the name of the Repair of one attempt at one node."""
+    return f"{node}-{action_id}"
+
+
+def name_of(record: RepairRecord) -> str:
+    """Return the name of the Repair of a record."""
+    return repair_name(record.evidence.node, record.action_id)
+
+
+def read_repair(raw: Mapping[str, Any]) -> Repair | str:
+    """Return the Repair in a raw object, or why it is none."""
+    try:
+        spec = RepairSpec.model_validate(raw.get("spec"))
+        status = RepairStatus.model_validate(raw.get("status") or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    name = raw["metadata"]["name"]
+    if name != name_of(spec.record):
+        return "its name is not that of its record"
+    return Repair(name, raw["metadata"]["resourceVersion"], spec, status)
