@@ -63,7 +63,7 @@ def build(settings: ReconcilerSettings, clock: Callable[[], datetime]) -> Reconc
     applier = ConfigController(
         writer, kubernetes.namespace, crds, timedelta(seconds=own.apply_seconds), clock
     )
-    return connect_loops(source, controller, applier, settings, clock)
+    return connect_loops(source, controller, applier, intervals(settings), clock)
 
 
 def intervals(settings: ReconcilerSettings) -> ControllerIntervals:
@@ -71,6 +71,7 @@ def intervals(settings: ReconcilerSettings) -> ControllerIntervals:
     own, git = settings.reconciler, settings.git
     return ControllerIntervals(
         each_pass=timedelta(seconds=own.pass_seconds),
+        git_poll=timedelta(seconds=git.poll_seconds),
         git_valid=timedelta(seconds=git.timeout_seconds + 3 * git.poll_seconds),
         stale_after=3 * timedelta(seconds=own.report_interval_seconds),
     )
@@ -80,23 +81,21 @@ def connect_loops(
     source: GitSource,
     controller: RepairController,
     applier: ConfigController,
-    settings: ReconcilerSettings,
+    every: ControllerIntervals,
     clock: Callable[[], datetime],
 ) -> Reconciler:
     """Return the loops, wired so that news from Git wakes the controllers."""
-    own, git = settings.reconciler, settings.git
-    every = timedelta(seconds=own.pass_seconds)
-    config = Loop("config", lambda: applier.reconcile(source.desired.config), every)
+    config = Loop("config", lambda: applier.reconcile(source.desired.config), every.each_pass)
 
     def reconcile() -> None:
         if controller.reconcile():
             repairs.wake()
 
-    repairs = Loop("repairs", reconcile, every)
+    repairs = Loop("repairs", reconcile, every.each_pass)
 
     def follow() -> None:
         if source.read(clock()):
             config.wake()
             repairs.wake()
 
-    return Reconciler(Loop("git", follow, timedelta(seconds=git.poll_seconds)), config, repairs, controller)
+    return Reconciler(Loop("git", follow, every.git_poll), config, repairs, controller)

@@ -41,6 +41,7 @@ class ControllerIntervals:
     """How often to look. A report older than `stale_after` or Git older than `git_valid` is unknown."""
 
     each_pass: timedelta
+    git_poll: timedelta
     git_valid: timedelta
     stale_after: timedelta
 

@@ -6,8 +6,8 @@ import pytest
 from tests.lab.kube.fixture import require_real
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
-from tests.reconciler.site import Bot, Site, bot
-from tests.reconciler.town import prepare
+from tests.reconciler.cluster_harness import prepare
+from tests.reconciler.harness import Bot, NodeHarness, bot
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +41,8 @@ def the_bot() -> Iterator[Bot]:
 
 
 @pytest.fixture
-def site(kube: Kube, the_bot: Bot, tmp_path: Path) -> Iterator[Site]:
+def harness(kube: Kube, the_bot: Bot, tmp_path: Path) -> Iterator[NodeHarness]:
     the_bot.down = False
-    made = Site(kube, the_bot, tmp_path)
+    made = NodeHarness(kube, the_bot, tmp_path)
     yield made
     made.reports.close()

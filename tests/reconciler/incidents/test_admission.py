@@ -12,20 +12,20 @@ from reconciler.incidents.digests import action_id, digest
 from reconciler.incidents.paths import open_records, outcome_path
 from reconciler.incidents.progress import Phase
 from reconciler.incidents.records import Decider, RepairRecord
-from tests.reconciler.site import CONFIG, START, Site, config, dump
+from tests.reconciler.harness import CONFIG, START, NodeHarness, config, dump
 
 NOW = START + timedelta(minutes=1)
 
 
-def judged(site: Site, now: Any = NOW) -> Admitted | NotAdmitted | UnreadableRecord:
-    return admit(site.path, site.files, config(), now)
+def judged(harness: NodeHarness, now: Any = NOW) -> Admitted | NotAdmitted | UnreadableRecord:
+    return admit(harness.path, harness.files, config(), now)
 
 
-def test_an_approved_record_is_admitted_with_its_approvers(site: Site) -> None:
-    record = site.record("a")
-    site.put(record)
-    assert judged(site) == Admitted(site.path, record, ("approver@example.com",))
-    assert approvers_of(site.path, site.files) == ("approver@example.com",)
+def test_an_approved_record_is_admitted_with_its_approvers(harness: NodeHarness) -> None:
+    record = harness.record("a")
+    harness.put(record)
+    assert judged(harness) == Admitted(harness.path, record, ("approver@example.com",))
+    assert approvers_of(harness.path, harness.files) == ("approver@example.com",)
 
 
 def evidence(record: RepairRecord, **changes: Any) -> RepairRecord:
@@ -87,12 +87,12 @@ RECORDS: dict[str, tuple[Callable[[RepairRecord], RepairRecord], Phase, str]] = 
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_record_that_claims_anything_else_is_refused(site: Site, name: str) -> None:
+def test_a_record_that_claims_anything_else_is_refused(harness: NodeHarness, name: str) -> None:
     change, phase, reason = RECORDS[name]
-    record = site.record()
+    record = harness.record()
     changed = change(record)
-    site.put(changed, site.approval(record, evidence=changed.evidence, action=changed.action))
-    found = judged(site)
+    harness.put(changed, harness.approval(record, evidence=changed.evidence, action=changed.action))
+    found = judged(harness)
     assert isinstance(found, NotAdmitted)
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
@@ -115,11 +115,11 @@ APPROVALS: dict[str, tuple[dict[str, Any], Phase, str]] = {
 
 
 @pytest.mark.parametrize("name", APPROVALS)
-def test_an_approval_that_does_not_cover_the_record_is_refused(site: Site, name: str) -> None:
+def test_an_approval_that_does_not_cover_the_record_is_refused(harness: NodeHarness, name: str) -> None:
     changes, phase, reason = APPROVALS[name]
-    record = site.record()
-    site.put(record, site.approval(record, **changes))
-    found = judged(site)
+    record = harness.record()
+    harness.put(record, harness.approval(record, **changes))
+    found = judged(harness)
     assert isinstance(found, NotAdmitted)
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
@@ -127,28 +127,28 @@ def test_an_approval_that_does_not_cover_the_record_is_refused(site: Site, name:
 @pytest.mark.parametrize(
     "field", ["cluster", "incident", "node", "node_uid", "boot_id", "evidence_digest", "plan_digest"]
 )
-def test_an_approval_of_other_evidence_is_refused(site: Site, field: str) -> None:
-    record = site.record()
+def test_an_approval_of_other_evidence_is_refused(harness: NodeHarness, field: str) -> None:
+    record = harness.record()
     other = record.evidence.model_copy(update={field: "other"})
-    site.put(record, site.approval(record, evidence=other))
-    found = judged(site)
+    harness.put(record, harness.approval(record, evidence=other))
+    found = judged(harness)
     assert isinstance(found, NotAdmitted)
     assert found.reason == "approval-1.yaml approves something else than the record orders"
 
 
-def test_an_approver_who_left_the_list_voids_the_approval(site: Site) -> None:
-    site.put(site.record())
+def test_an_approver_who_left_the_list_voids_the_approval(harness: NodeHarness) -> None:
+    harness.put(harness.record())
     nobody = config(CONFIG.replace(b"approver@example.com", b"another@example.com"))
-    found = admit(site.path, site.files, nobody, NOW)
+    found = admit(harness.path, harness.files, nobody, NOW)
     assert isinstance(found, NotAdmitted)
     assert found.phase is Phase.LAPSED
 
 
 @pytest.mark.parametrize("name", ["closed.yaml", "outcome-1.yaml"])
-def test_what_has_ended_is_not_begun_again(site: Site, name: str) -> None:
-    site.put(site.record())
-    site.files[f"{site.directory}/{name}"] = b""
-    found = judged(site)
+def test_what_has_ended_is_not_begun_again(harness: NodeHarness, name: str) -> None:
+    harness.put(harness.record())
+    harness.files[f"{harness.directory}/{name}"] = b""
+    found = judged(harness)
     assert isinstance(found, NotAdmitted)
     assert found.phase is Phase.LAPSED
 
@@ -163,26 +163,26 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_file_that_is_no_record_is_unreadable_and_says_where(site: Site, name: str) -> None:
-    site.files[site.path] = UNREADABLE[name]
-    found = judged(site)
+def test_a_file_that_is_no_record_is_unreadable_and_says_where(harness: NodeHarness, name: str) -> None:
+    harness.files[harness.path] = UNREADABLE[name]
+    found = judged(harness)
     assert isinstance(found, UnreadableRecord)
-    assert str(found.faults[0]).startswith(f"{site.path}:")
+    assert str(found.faults[0]).startswith(f"{harness.path}:")
 
 
-def test_an_unknown_field_or_a_time_without_zone_is_unreadable(site: Site) -> None:
-    text = dump(site.record())
+def test_an_unknown_field_or_a_time_without_zone_is_unreadable(harness: NodeHarness) -> None:
+    text = dump(harness.record())
     for changed in (text + b"extra: 1\n", text.replace(b"T12:00:00Z", b"T12:00:00")):
-        site.files[site.path] = changed
-        assert isinstance(judged(site), UnreadableRecord)
+        harness.files[harness.path] = changed
+        assert isinstance(judged(harness), UnreadableRecord)
 
 
-def test_an_approval_that_cannot_be_read_refuses_the_record(site: Site) -> None:
-    site.put(site.record())
-    site.files[f"{site.directory}/approval-1.yaml"] = b"- 1"
-    found = judged(site)
+def test_an_approval_that_cannot_be_read_refuses_the_record(harness: NodeHarness) -> None:
+    harness.put(harness.record())
+    harness.files[f"{harness.directory}/approval-1.yaml"] = b"- 1"
+    found = judged(harness)
     assert isinstance(found, NotAdmitted)
-    assert found.reason.startswith(f"an approval cannot be read: {site.directory}/approval-1.yaml:1: ")
+    assert found.reason.startswith(f"an approval cannot be read: {harness.directory}/approval-1.yaml:1: ")
 
 
 @given(st.binary(max_size=200))
@@ -209,6 +209,6 @@ def test_open_records_are_those_without_outcome_in_open_incidents() -> None:
     assert outcome_path("incidents/2026/11/a/repair-2.yaml") == "incidents/2026/11/a/outcome-2.yaml"
 
 
-def test_the_action_id_is_the_one_that_is_written_on_the_node(site: Site) -> None:
-    record = site.record()
-    assert record.action_id == action_id("example", site.node_uid, site.incident, 1)
+def test_the_action_id_is_the_one_that_is_written_on_the_node(harness: NodeHarness) -> None:
+    record = harness.record()
+    assert record.action_id == action_id("example", harness.node_uid, harness.incident, 1)

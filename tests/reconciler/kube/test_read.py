@@ -14,7 +14,7 @@ from reconciler.kube.results import UnavailableError
 from reconciler.settings import SettingsError
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
-from tests.reconciler.site import GPUS, OLD, Site
+from tests.reconciler.harness import GPUS, OLD, NodeHarness
 
 AUDIENCE = "clusterwright-bot"
 
@@ -29,11 +29,11 @@ def reader(kube: Kube) -> KubernetesReader:
     return KubernetesReader.connect(kube.admin_kubeconfig, 5)
 
 
-def test_a_node_is_read_with_what_we_use_of_it(site: Site, reader: KubernetesReader) -> None:
-    node = reader.node(site.node)
+def test_a_node_is_read_with_what_we_use_of_it(harness: NodeHarness, reader: KubernetesReader) -> None:
+    node = reader.node(harness.node)
     assert node is not None
-    assert (node.uid, node.boot_id, node.ready, node.gpus) == (site.node_uid, OLD, True, GPUS)
-    assert site.node in {each.name for each in reader.nodes()}
+    assert (node.uid, node.boot_id, node.ready, node.gpus) == (harness.node_uid, OLD, True, GPUS)
+    assert harness.node in {each.name for each in reader.nodes()}
 
 
 def test_what_is_not_there_is_none_and_no_failure(reader: KubernetesReader) -> None:
@@ -44,11 +44,11 @@ def test_what_is_not_there_is_none_and_no_failure(reader: KubernetesReader) -> N
     assert reader.pods("absent") == ()
 
 
-def test_pods_are_those_bound_to_the_node(site: Site, reader: KubernetesReader) -> None:
-    site.pod("a")
-    site.pod("b", owner="DaemonSet")
-    site.pod("c", owner="")
-    pods = {each.name.removeprefix(f"{site.node}-"): each for each in reader.pods(site.node)}
+def test_pods_are_those_bound_to_the_node(harness: NodeHarness, reader: KubernetesReader) -> None:
+    harness.pod("a")
+    harness.pod("b", owner="DaemonSet")
+    harness.pod("c", owner="")
+    pods = {each.name.removeprefix(f"{harness.node}-"): each for each in reader.pods(harness.node)}
     assert {name: (pod.controller, pod.evictable) for name, pod in pods.items()} == {
         "a": ("Job/o", True),
         "b": ("DaemonSet/o", False),
@@ -56,29 +56,29 @@ def test_pods_are_those_bound_to_the_node(site: Site, reader: KubernetesReader) 
     }
 
 
-def test_long_lists_are_read_page_by_page(site: Site, reader: KubernetesReader) -> None:
-    names = {f"{site.node}-{index}" for index in range(501)}
+def test_long_lists_are_read_page_by_page(harness: NodeHarness, reader: KubernetesReader) -> None:
+    names = {f"{harness.node}-{index}" for index in range(501)}
     for name in names:
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name},
-            "spec": {"nodeName": site.node, "containers": [{"name": "c", "image": "example"}]},
+            "spec": {"nodeName": harness.node, "containers": [{"name": "c", "image": "example"}]},
         }
-        site.kube.request("POST", "/api/v1/namespaces/default/pods", body)
-    assert {each.name for each in reader.pods(site.node)} == names
+        harness.kube.request("POST", "/api/v1/namespaces/default/pods", body)
+    assert {each.name for each in reader.pods(harness.node)} == names
 
 
-def test_a_heartbeat_is_the_node_leases_renewal(site: Site, reader: KubernetesReader) -> None:
-    first = reader.node_heartbeat(site.node)
-    site.beat()
-    second = reader.node_heartbeat(site.node)
+def test_a_heartbeat_is_the_node_leases_renewal(harness: NodeHarness, reader: KubernetesReader) -> None:
+    first = reader.node_heartbeat(harness.node)
+    harness.beat()
+    second = reader.node_heartbeat(harness.node)
     assert first is not None
     assert second is not None
     assert second > first
-    lease = reader.lease("kube-node-lease", site.node)
+    lease = reader.lease("kube-node-lease", harness.node)
     assert isinstance(lease, Lease)
-    assert lease.holder == site.node
+    assert lease.holder == harness.node
 
 
 def test_repairs_are_none_while_the_resource_is_not_defined(tmp_path: Path) -> None:
@@ -86,30 +86,32 @@ def test_repairs_are_none_while_the_resource_is_not_defined(tmp_path: Path) -> N
         assert KubernetesReader.connect(fresh.admin_kubeconfig, 5).repairs() == ()
 
 
-def test_a_token_tells_who_it_belongs_to_and_on_which_node(site: Site, reader: KubernetesReader) -> None:
+def test_a_token_tells_who_it_belongs_to_and_on_which_node(
+    harness: NodeHarness, reader: KubernetesReader
+) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
-    site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
-    pod = (f"{site.node}-agent", site.pod("agent", account="agent"))
-    token = site.kube.token("default", "agent", (AUDIENCE,), pod)
+    harness.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
+    pod = (f"{harness.node}-agent", harness.pod("agent", account="agent"))
+    token = harness.kube.token("default", "agent", (AUDIENCE,), pod)
 
     identity = reader.review_token(token, AUDIENCE)
     assert identity is not None
-    assert (identity.username, identity.node) == ("system:serviceaccount:default:agent", site.node)
+    assert (identity.username, identity.node) == ("system:serviceaccount:default:agent", harness.node)
     assert identity.audiences == (AUDIENCE,)
 
-    unbound = reader.review_token(site.kube.token("default", "agent", (AUDIENCE,)), AUDIENCE)
+    unbound = reader.review_token(harness.kube.token("default", "agent", (AUDIENCE,)), AUDIENCE)
     assert unbound is not None
     assert unbound.node is None
 
 
 def test_a_token_for_others_that_has_ended_or_is_none_belongs_to_nobody(
-    site: Site, reader: KubernetesReader
+    harness: NodeHarness, reader: KubernetesReader
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}}
-    site.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
+    harness.kube.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     tokens = [
-        site.kube.token("default", "agent", ("somebody-else",)),
-        site.kube.token("default", "agent", (AUDIENCE,), seconds=-5),
+        harness.kube.token("default", "agent", ("somebody-else",)),
+        harness.kube.token("default", "agent", (AUDIENCE,), seconds=-5),
         "no-token",
         "",
     ]

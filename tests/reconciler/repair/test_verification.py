@@ -3,16 +3,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from reconciler.repair.verify import Missing, Void, not_back, not_verified, still_stands, strangers
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
 from reconciler.incidents.digests import evidence_digest
-from reconciler.incidents.plan import PlannedPod
 from reconciler.incidents.records import Evidence
-from reconciler.kube.objects import Node, Pod
-from reconciler.repair.steps import plan
-from tests.reconciler.site import FAULT, NEW, OLD, STALE
+from reconciler.kube.objects import Node
+from reconciler.repair.resource import PreState
+from reconciler.repair.verification import Missing, Void, not_booted, not_verified, still_stands
+from tests.reconciler.harness import FAULT, NEW, OLD, STALE
 
 EVIDENCE = Evidence(
     cluster="example", incident="i", node="gpu-01", node_uid="uid", boot_id=OLD, findings=(FAULT.key,),
@@ -58,7 +57,7 @@ STANDS: dict[str, tuple[Node | None, HeldReport | None, Missing | Void | None]] 
     "another node": (
         node(uid="x"),
         held(OLD, FAULT),
-        Void("the node was registered anew since the approval"),
+        Void("the node has registered again since the approval"),
     ),
     "no node": (None, held(OLD, FAULT), Void("the node is not registered any more")),
     "no report": (node(), None, Missing("waits for a report of the node")),
@@ -86,7 +85,8 @@ BACK = {
 @pytest.mark.parametrize("name", BACK)
 def test_a_node_is_back_when_it_is_whole_and_ready_in_another_boot(name: str) -> None:
     found, expected = BACK[name]
-    assert not_back(found, OLD, 8) == expected
+    before = PreState(boot_id=OLD, power="on", unschedulable=False, gpus=8)
+    assert not_booted(found, before) == expected
 
 
 VERIFIED: dict[str, tuple[HeldReport | None, str | None]] = {
@@ -118,24 +118,3 @@ def test_a_node_is_verified_by_a_report_of_the_new_boot_alone(name: str) -> None
 
 def test_a_report_that_is_stale_verifies_nothing_however_long_the_node_is_back() -> None:
     assert not_verified(held(NEW, age=31), NEW, 8, timedelta(hours=1), STALE) is not None
-
-
-def pod(name: str, **changes: Any) -> Pod:
-    fields: dict[str, Any] = {
-        "namespace": "default", "name": name, "uid": name, "node": "gpu-01", "phase": "Running", "labels": {},
-        "controller": "ReplicaSet/a", "mirror": False, "gpus": 0, "empty_dir": False, "terminating": False,
-    }  # fmt: skip
-    return Pod(**{**fields, **changes})
-
-
-def test_strangers_are_pods_that_a_drain_would_evict_beyond_the_plan() -> None:
-    approved = plan(
-        Action.REBOOT,
-        "redfish",
-        (PlannedPod(namespace="default", name="a"), PlannedPod(namespace="x", name="b")),
-    )
-    pods = [
-        pod("a"), pod("b"), pod("daemon", controller="DaemonSet/d"), pod("static", mirror=True),
-        pod("done", phase="Succeeded"), pod("failed", phase="Failed"), pod("leaving", terminating=True),
-    ]  # fmt: skip
-    assert strangers(pods, approved) == ("default/b",)

@@ -1,7 +1,7 @@
 """One node under repair with everything around it, and time in the test's hand.
 
 The API server is the lab's embedded one and the bot answers over HTTP; the machine can be told to misbehave,
-Git is files, and the clock is stepped. `Site.run` drives the executor as the loop does.
+Git is files, and the clock is stepped. `NodeHarness.run` drives the executor as the loop does.
 """
 
 import itertools
@@ -16,25 +16,29 @@ from typing import Any, TypeVar
 
 import msgspec
 import yaml
-from reconciler.repair.providers.machine import ON, Machine, Outcome, Sent, Unknown
-from reconciler.repair.scene import Scene
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, HeldReport, Inventory, NodeReport
 from reconciler.config.reader import read
 from reconciler.config.schema import Config
+from reconciler.incidents.coverage import disturbed
 from reconciler.incidents.digests import action_id, evidence_digest
 from reconciler.incidents.paths import outcome_path
 from reconciler.incidents.plan import PlannedPod
+from reconciler.incidents.progress import OrderResult
 from reconciler.incidents.records import Approval, Decider, Evidence, RepairRecord
 from reconciler.incidents.value import RecordValue
 from reconciler.kube.connection import ApiResponse, Connection, Object
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.write import KubernetesWriter
-from reconciler.repair.executor import Pass, advance
+from reconciler.repair.actions.reboot import REBOOT
+from reconciler.repair.actions.registry import make_plan
+from reconciler.repair.executor import Executor, Pass
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, Unobservable
+from reconciler.repair.providers.redfish import KIND
 from reconciler.repair.reports import NodeReports
 from reconciler.repair.resource import Repair, RepairSpec, read_repair, repair_name
-from reconciler.repair.steps import plan
+from reconciler.repair.step import StepContext
 from reconciler.source.git_source import Desired, GitRecordSource
 from reconciler.source.recording import AlreadyRecordedError, Commit, RecordUnavailableError
 from tests.lab.kube.kube import Kube
@@ -88,7 +92,7 @@ class Killed(BaseException):
     """The process ends here, as by kill -9: nothing catches it, nothing is cleaned up."""
 
 
-class Fuse:
+class CrashPoint:
     """Ends the process before or after its n-th change of the outside; None never does."""
 
     def __init__(self, at: int | None = None, *, after: bool = False) -> None:
@@ -96,7 +100,7 @@ class Fuse:
         self.before_change: Callable[[int], None] = lambda _number: None
         self.after_change: Callable[[int], None] = lambda _number: None
 
-    def burn(self, change: Callable[[], Result]) -> Result:
+    def pass_through(self, change: Callable[[], Result]) -> Result:
         self.count += 1
         number = self.count
         self.before_change(number)
@@ -109,11 +113,11 @@ class Fuse:
         return result
 
 
-class FusedConnection(Connection):
+class CrashableConnection(Connection):
     """The wire to the API server of one process, which may be killed at any of its writes."""
 
-    def __init__(self, wire: Connection, fuse: Fuse) -> None:
-        self._wire, self._fuse = wire, fuse
+    def __init__(self, wire: Connection, crash: CrashPoint) -> None:
+        self._wire, self._crash = wire, crash
 
     def request(
         self,
@@ -126,50 +130,68 @@ class FusedConnection(Connection):
         send = self._wire.request
         if method == "GET":
             return send(method, path, body, params, content_type)
-        return self._fuse.burn(lambda: send(method, path, body, params, content_type))
+        return self._crash.pass_through(lambda: send(method, path, body, params, content_type))
 
 
 @dataclass
 class Bmc:
-    """A machine. `obey` is what an order does to it, `say` what the caller hears, `resets` what was done."""
+    """A machine that boots some time after an order, as machines do.
+
+    `obey` is what an order does to it once `delay` is over, `say` what the caller hears of the order, `knows`
+    what it hears later; `resets` are the orders that were carried out.
+    """
 
     obey: Callable[[str], None]
-    power: str = ON
-    offered: tuple[str, ...] = ("GracefulRestart", "ForceRestart")
+    clock: Callable[[], datetime]
+    delay: timedelta = timedelta(seconds=3)
+    power: Power = Power.ON
+    offered: frozenset[Order] = frozenset(Order)
     blind: bool = False
-    say: Outcome = field(default_factory=Sent)
+    say: OrderOutcome = field(default_factory=lambda: OrderOutcome(OrderResult.ACCEPTED))
+    knows: OrderOutcome = field(default_factory=lambda: OrderOutcome(OrderResult.UNKNOWN))
     ignores: int = 0
+    due: list[tuple[datetime, str]] = field(default_factory=list)
     resets: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list)
 
+    def run(self) -> None:
+        """Carry out the orders whose time has come."""
+        ready = [each for each in self.due if each[0] <= self.clock()]
+        self.due = [each for each in self.due if each not in ready]
+        for _, order in ready:
+            self.resets.append(order)
+            self.obey(order)
+
 
 @dataclass
-class BmcDoor:
+class BmcClient:
     """The way to the machine from one process, which may be killed at the order."""
 
     bmc: Bmc
-    fuse: Fuse
+    crash: CrashPoint
 
-    def observe(self, _system: str, /) -> Machine | Unknown:
+    def observe(self, _machine: str, /) -> Machine | Unobservable:
         if self.bmc.blind:
-            return Unknown("BMC does not answer")
-        return Machine(power=self.bmc.power, reset_types=self.bmc.offered)
+            return Unobservable("BMC does not answer")
+        return Machine(power=self.bmc.power, orders=self.bmc.offered)
 
-    def reset(self, _system: str, reset_type: str, /) -> Outcome:
-        return self.fuse.burn(lambda: self._order(reset_type))
+    def act(self, _machine: str, _action_id: str, order: Order, /) -> OrderOutcome:
+        return self.crash.pass_through(lambda: self._order(order))
 
-    def _order(self, reset_type: str) -> Outcome:
-        self.bmc.orders.append(reset_type)
+    def outcome(self, _machine: str, _action_id: str, /) -> OrderOutcome:
+        return self.bmc.knows
+
+    def _order(self, order: Order) -> OrderOutcome:
+        self.bmc.orders.append(order)
         if self.bmc.ignores > 0:
             self.bmc.ignores -= 1
         else:
-            self.bmc.resets.append(reset_type)
-            self.bmc.obey(reset_type)
+            self.bmc.due.append((self.bmc.clock() + self.bmc.delay, order))
         return self.bmc.say
 
 
 @dataclass
-class Notebook:
+class FakeIncidentBranch:
     """The incident branch as a recorder writes it; `down` makes it unavailable."""
 
     events: list[Commit] = field(default_factory=list)
@@ -188,14 +210,14 @@ class Notebook:
 
 
 @dataclass
-class NotebookDoor:
+class IncidentBranchClient:
     """The way to the incident branch from one process, which may be killed at a push."""
 
-    notebook: Notebook
-    fuse: Fuse
+    incident_branch: FakeIncidentBranch
+    crash: CrashPoint
 
     def record(self, event: Commit) -> str:
-        return self.fuse.burn(lambda: self.notebook.record(event))
+        return self.crash.pass_through(lambda: self.incident_branch.record(event))
 
 
 @dataclass
@@ -235,15 +257,15 @@ def bot() -> Iterator[Bot]:
         server.server_close()
 
 
-class Site:
+class NodeHarness:
     """A node `gpu-N` of its own with a fault, an approved record, and a Repair once `order` was called."""
 
     def __init__(self, kube: Kube, bot: Bot, workdir: Path) -> None:
         self.kube, self.bot, self.workdir = kube, bot, workdir
         self.node = f"gpu-{next(_numbers):04d}"
         self.now, self.beats = START, 0
-        self.bmc = Bmc(obey=lambda _type: self.boot(NEW))
-        self.notebook = Notebook()
+        self.bmc = Bmc(obey=lambda _order: self.boot(NEW), clock=lambda: self.now)
+        self.incident_branch = FakeIncidentBranch()
         self.git_valid = timedelta(days=1)
         self.config = config()
         self.token_file = workdir / "token"
@@ -376,8 +398,13 @@ class Site:
 
     def record(self, *pods: str, **changes: Any) -> RepairRecord:
         """Return a record that orders a reboot and evicts `pods`."""
-        named = tuple(PlannedPod(namespace="default", name=f"{self.node}-{pod}") for pod in pods)
-        ordered = plan(Action.REBOOT, "redfish", named)
+        reader = self.context().reader
+        there = disturbed(reader.pods(self.node), reader.budgets())
+        wanted = {f"{self.node}-{pod}" for pod in pods}
+        named = tuple(pod for pod in there if pod.name in wanted)
+        absent = wanted - {pod.name for pod in named}
+        named += tuple(PlannedPod(namespace="default", name=name) for name in sorted(absent))
+        ordered = make_plan(REBOOT, "redfish", named)
         evidence = Evidence(
             cluster="example", incident=self.incident, node=self.node, node_uid=self.node_uid, boot_id=OLD,
             findings=(FAULT.key,), evidence_digest=evidence_digest(OLD, [FAULT]), plan_digest=ordered.digest,
@@ -409,25 +436,25 @@ class Site:
         self.put(record)
         spec = RepairSpec(record_path=self.path, record_commit="c0ffee", record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-        self.clients().writer.create_repair(repair_name(self.node, record.action_id), body)
+        self.context().writer.create_repair(repair_name(self.node, record.action_id), body)
         return record
 
     # ---- the program
 
-    def clients(self, fuse: Fuse | None = None) -> Scene:
-        """Return the scene of one pass, at the time that it is now."""
-        fuse = fuse or Fuse()
-        connection = FusedConnection(self.wire, fuse)
+    def context(self, crash: CrashPoint | None = None) -> StepContext:
+        """Return the context of one pass, at the time that it is now."""
+        crash = crash or CrashPoint()
+        connection = CrashableConnection(self.wire, crash)
         desired = Desired(self.config, "m", "i", frozenset(self.files), dict(self.files), self.now)
         if self.git_valid <= timedelta(0):
             desired = replace(desired, read_at=None)
-        return Scene(
+        return StepContext(
             reader=KubernetesReader(connection),
             writer=KubernetesWriter(connection, "clusterwright"),
             reports=self.reports,
-            machines=BmcDoor(self.bmc, fuse),
-            recorder=NotebookDoor(self.notebook, fuse),
-            orders=GitRecordSource(desired, self.git_valid),
+            records=GitRecordSource(desired, self.git_valid),
+            kind=KIND,
+            provider=BmcClient(self.bmc, crash),
             config=self.config,
             namespace="clusterwright",
             stale_after=STALE,
@@ -444,9 +471,11 @@ class Site:
         assert isinstance(found, Repair), found
         return found
 
-    def one_pass(self, fuse: Fuse | None = None) -> Pass:
+    def one_pass(self, crash: CrashPoint | None = None) -> Pass:
         """Take the repair one pass further; time does not move."""
-        return advance(self.repair(), self.clients(fuse))
+        crash = crash or CrashPoint()
+        recorder = IncidentBranchClient(self.incident_branch, crash)
+        return Executor(self.repair(), self.context(crash), recorder).advance()
 
     def settle(self) -> Pass:
         """Take the repair as far as it goes without waiting."""
@@ -456,11 +485,11 @@ class Site:
                 return result
         raise AssertionError(f"the repair does not come to rest: {result}")
 
-    def run(self, seconds: float = 7200.0, fuse: Fuse | None = None) -> Repair:
+    def run(self, seconds: float = 7200.0, crash: CrashPoint | None = None) -> Repair:
         """Run until nothing is left to do, or `seconds` are over; time moves as the passes ask."""
         until = self.now + timedelta(seconds=seconds)
         while self.now < until:
-            result = self.one_pass(fuse)
+            result = self.one_pass(crash)
             if result.after is None:
                 return self.repair()
             self.pass_time(result.after)
@@ -471,6 +500,7 @@ class Site:
         if seconds <= 0:
             return
         self.now += timedelta(seconds=seconds)
+        self.bmc.run()
         self.beat()
         self.confirm_gone()
         if self.raw_node()["status"]["nodeInfo"]["bootID"] == NEW and self.node in self.bot.reports:
@@ -481,14 +511,14 @@ class Site:
     def marks(self) -> tuple[bool, list[str], str]:
         """Return whether the node is unschedulable, the keys of its taints, and who holds its lease."""
         spec = self.raw_node()["spec"]
-        lease = self.clients().reader.lease("clusterwright", f"clusterwright-repair-{self.node}")
+        lease = self.context().reader.lease("clusterwright", f"clusterwright-repair-{self.node}")
         taints = [each["key"] for each in spec.get("taints") or ()]
         return bool(spec.get("unschedulable")), taints, lease.holder if lease else ""
 
     def outcome(self) -> dict[str, Any]:
         """Return the one outcome that is recorded."""
         path = outcome_path(self.path)
-        texts = [event.files[path] for event in self.notebook.events if path in event.files]
+        texts = [event.files[path] for event in self.incident_branch.events if path in event.files]
         assert len(texts) == 1, texts
         return dict(yaml.safe_load(texts[0]))
 

@@ -7,20 +7,23 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
-from reconciler.repair.providers.machine import Machine, Outcome, Unknown
 
-from reconciler.apply.definitions import PACKAGED, apply_definitions, definitions
+from reconciler.apply.controller import ConfigController
+from reconciler.apply.definitions import PACKAGED, definitions
+from reconciler.build import Reconciler, connect_loops
 from reconciler.kube.connection import REPAIRS, Connection
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.write import KubernetesWriter
 from reconciler.repair.clients import RepairClients
 from reconciler.repair.controller import ControllerIntervals, RepairController
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Unobservable
 from reconciler.repair.reports import NodeReports
 from reconciler.settings import GitSettings
 from reconciler.source.git_recorder import GitRecorder
@@ -28,15 +31,13 @@ from reconciler.source.git_source import GitSource
 from reconciler.source.recording import Person
 from reconciler.source.repository import Repository
 from tests.lab.kube.kube import Kube
-from tests.reconciler.site import CONFIG, NEW, STALE, START, BmcDoor, Fuse, Site
+from tests.reconciler.harness import CONFIG, NEW, STALE, START, BmcClient, CrashPoint, NodeHarness
 
-TEMPO = ControllerIntervals(
+INTERVALS = ControllerIntervals(
     each_pass=timedelta(seconds=0.1),
     git_poll=timedelta(seconds=0.1),
     git_valid=timedelta(seconds=5),
-    apply_every=timedelta(hours=1),
     stale_after=STALE,
-    workers=4,
 )
 
 
@@ -45,9 +46,9 @@ def prepare(kube: Kube) -> Kube:
     for name in ("clusterwright", "kube-node-lease"):
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         assert kube.request("POST", "/api/v1/namespaces", body)[0] in (201, 409)
-    apply_definitions(
-        KubernetesWriter(Connection(kube.admin_kubeconfig, 10), "clusterwright"), definitions(PACKAGED)
-    )
+    writer = KubernetesWriter(Connection(kube.admin_kubeconfig, 10), "clusterwright")
+    for crd in definitions(PACKAGED):
+        writer.apply_crd(crd)
     until = time.monotonic() + 60
     for path in (REPAIRS, "/api/v1/namespaces/default/serviceaccounts/default"):
         while kube.request("GET", path)[0] != 200:
@@ -109,40 +110,47 @@ class GitHost:
 
 @dataclass
 class Machines:
-    """The BMCs of several sites behind one door; a node in `hangs` keeps its caller until it is set."""
+    """The BMCs of several nodes behind one provider; a node in `hangs` keeps its caller until it is set."""
 
-    sites: Mapping[str, Site]
+    harnesses: Mapping[str, NodeHarness]
     hangs: dict[str, threading.Event]
 
-    def observe(self, system: str, /) -> Machine | Unknown:
-        node = system.rsplit("/", 1)[-1]
+    def observe(self, machine: str, /) -> Machine | Unobservable:
+        node = machine.rsplit("/", 1)[-1]
         if node in self.hangs:
             self.hangs[node].wait(30)
-        return BmcDoor(self.sites[node].bmc, Fuse()).observe(system)
+        return self._client(machine).observe(machine)
 
-    def reset(self, system: str, reset_type: str, /) -> Outcome:
-        return BmcDoor(self.sites[system.rsplit("/", 1)[-1]].bmc, Fuse()).reset(system, reset_type)
+    def act(self, machine: str, action_id: str, order: Order, /) -> OrderOutcome:
+        return self._client(machine).act(machine, action_id, order)
+
+    def outcome(self, machine: str, action_id: str, /) -> OrderOutcome:
+        return self._client(machine).outcome(machine, action_id)
+
+    def _client(self, machine: str) -> BmcClient:
+        return BmcClient(self.harnesses[machine.rsplit("/", 1)[-1]].bmc, CrashPoint())
 
 
-class Town:
+class ClusterHarness:
     """Sites in a pool of their own; `run` starts a reconciler for them."""
 
-    def __init__(self, sites: list[Site], workdir: Path) -> None:
-        self.sites = {site.node: site for site in sites}
+    def __init__(self, harnesses: list[NodeHarness], workdir: Path) -> None:
+        self.harnesses = {harness.node: harness for harness in harnesses}
         self.workdir = workdir
         self.host = GitHost(workdir)
         self.hangs: dict[str, threading.Event] = {}
         self.started = time.monotonic()
-        pool = f"pool-{sites[0].node}"
-        for site in sites:
-            site.patch_node({"metadata": {"labels": {"pool": pool}}})
+        pool = f"pool-{harnesses[0].node}"
+        for harness in harnesses:
+            harness.bmc.delay = timedelta(seconds=0.5)
+            harness.patch_node({"metadata": {"labels": {"pool": pool}}})
         self.config = CONFIG.replace(b"pool: h100", b"pool: " + pool.encode())
         self.host.commit("main", {"cluster.yaml": self.config})
 
-    def order(self, site: Site) -> None:
-        """Approve a reboot of the site's node in Git."""
-        site.put(site.record())
-        self.host.commit("incidents", site.files)
+    def order(self, harness: NodeHarness) -> None:
+        """Approve a reboot of the harness's node in Git."""
+        harness.put(harness.record())
+        self.host.commit("incidents", harness.files)
 
     def clock(self) -> datetime:
         return START + timedelta(seconds=1 + time.monotonic() - self.started)
@@ -154,23 +162,27 @@ class Town:
         settings = GitSettings(url=self.host.url, mirror=self.workdir / "mirror", backend="git")
         return GitSource(repository, settings, "example")
 
-    def reconciler(self, intervals: ControllerIntervals = TEMPO) -> RepairController:
-        site, repository = next(iter(self.sites.values())), self.repository()
-        connection = Connection(site.kube.admin_kubeconfig, 5)
+    def reconciler(self, intervals: ControllerIntervals = INTERVALS) -> Reconciler:
+        """Return the whole reconciler, wired as the program wires it."""
+        harness, repository = next(iter(self.harnesses.values())), self.repository()
+        connection = Connection(harness.kube.admin_kubeconfig, 5)
+        writer = KubernetesWriter(connection, "clusterwright")
         clients = RepairClients(
             reader=KubernetesReader(connection),
-            writer=KubernetesWriter(connection, "clusterwright"),
-            reports=NodeReports(site.bot.url, site.token_file, None, 5),
+            writer=writer,
+            reports=NodeReports(harness.bot.url, harness.token_file, None, 5),
             recorder=GitRecorder(repository, "incidents", Person("Clusterwright", "clusterwright@localhost")),
-            machines=lambda: Machines(self.sites, self.hangs),
+            connect=lambda _kind: Machines(self.harnesses, self.hangs),
             namespace="clusterwright",
         )
-        return RepairController(
-            clients, self.git_source(repository), intervals, definitions(PACKAGED), self.clock
-        )
+        source, pool = self.git_source(repository), ThreadPoolExecutor(4)
+        controller = RepairController(clients, lambda: source.desired, intervals, self.clock, pool)
+        crds, hour = definitions(PACKAGED), timedelta(hours=1)
+        applier = ConfigController(writer, "clusterwright", crds, hour, self.clock)
+        return connect_loops(source, controller, applier, intervals, self.clock)
 
     @contextmanager
-    def run(self, intervals: ControllerIntervals = TEMPO) -> Iterator[RepairController]:
+    def run(self, intervals: ControllerIntervals = INTERVALS) -> Iterator[Reconciler]:
         """Let a reconciler and the nodes live until the block ends."""
         reconciler, ended = self.reconciler(intervals), threading.Event()
         threads = [
@@ -203,11 +215,13 @@ class Town:
 
     def _live(self, ended: threading.Event) -> None:
         while not ended.wait(0.1):
-            for site in self.sites.values():
+            for harness in self.harnesses.values():
+                harness.now = self.clock()
                 try:
-                    site.beat()
-                    site.confirm_gone()
-                    if site.raw_node()["status"]["nodeInfo"]["bootID"] == NEW:
-                        site.report(NEW, age=0.0)
+                    harness.bmc.run()
+                    harness.beat()
+                    harness.confirm_gone()
+                    if harness.raw_node()["status"]["nodeInfo"]["bootID"] == NEW:
+                        harness.report(NEW, age=0.0)
                 except httpx.TransportError:
                     continue

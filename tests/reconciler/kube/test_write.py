@@ -19,7 +19,7 @@ from reconciler.kube.results import (
 )
 from reconciler.kube.write import KubernetesWriter
 from tests.lab.kube.kube import Kube
-from tests.reconciler.site import START, Site
+from tests.reconciler.harness import START, NodeHarness
 
 OURS, THEIRS = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 OTHER = {"key": "example.com/other", "value": "x", "effect": "NoSchedule"}
@@ -31,23 +31,23 @@ def kube(either: Kube) -> Kube:
 
 
 @pytest.fixture
-def writer(site: Site) -> KubernetesWriter:
-    return site.clients().writer
+def writer(harness: NodeHarness) -> KubernetesWriter:
+    return harness.context().writer
 
 
 @pytest.fixture
-def reader(site: Site) -> KubernetesReader:
-    return site.clients().reader
+def reader(harness: NodeHarness) -> KubernetesReader:
+    return harness.context().reader
 
 
-def read(reader: KubernetesReader, site: Site) -> Node:
-    node = reader.node(site.node)
+def read(reader: KubernetesReader, harness: NodeHarness) -> Node:
+    node = reader.node(harness.node)
     assert node is not None
     return node
 
 
-def state(site: Site) -> tuple[bool, dict[str, str], str | None]:
-    raw = site.raw_node()
+def state(harness: NodeHarness) -> tuple[bool, dict[str, str], str | None]:
+    raw = harness.raw_node()
     taints = {each["key"]: each.get("value", "") for each in raw["spec"].get("taints") or ()}
     return (
         bool(raw["spec"].get("unschedulable")),
@@ -57,109 +57,111 @@ def state(site: Site) -> tuple[bool, dict[str, str], str | None]:
 
 
 def test_a_cordon_marks_the_node_and_leaves_other_taints(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    site.patch_node({"spec": {"taints": [OTHER]}})
-    assert isinstance(writer.cordon(read(reader, site), OURS), Stored)
-    assert state(site) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
-    assert isinstance(writer.cordon(read(reader, site), OURS), Stored)
-    assert state(site) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
+    harness.patch_node({"spec": {"taints": [OTHER]}})
+    assert isinstance(writer.cordon(read(reader, harness), OURS), Stored)
+    assert state(harness) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
+    assert isinstance(writer.cordon(read(reader, harness), OURS), Stored)
+    assert state(harness) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
 
 
 def test_a_cordon_of_a_cordoned_node_is_not_claimed(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    site.patch_node({"spec": {"unschedulable": True}})
-    writer.cordon(read(reader, site), OURS)
-    assert state(site) == (True, {TAINT: OURS}, None)
+    harness.patch_node({"spec": {"unschedulable": True}})
+    writer.cordon(read(reader, harness), OURS)
+    assert state(harness) == (True, {TAINT: OURS}, None)
 
 
 def test_marks_of_an_earlier_action_are_taken_over(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    writer.cordon(read(reader, site), THEIRS)
-    writer.cordon(read(reader, site), OURS)
-    assert state(site) == (True, {TAINT: OURS}, OURS)
+    writer.cordon(read(reader, harness), THEIRS)
+    writer.cordon(read(reader, harness), OURS)
+    assert state(harness) == (True, {TAINT: OURS}, OURS)
 
 
 @pytest.mark.parametrize(
     ("tainted", "annotated", "cordoned"), list(product([OURS, THEIRS, ""], [OURS, THEIRS, ""], [True, False]))
 )
 def test_an_uncordon_takes_off_our_marks_and_no_others(
-    site: Site, writer: KubernetesWriter, tainted: str, annotated: str, cordoned: bool
+    harness: NodeHarness, writer: KubernetesWriter, tainted: str, annotated: str, cordoned: bool
 ) -> None:
-    reader = site.clients().reader
+    reader = harness.context().reader
     taints = [OTHER] + ([{"key": TAINT, "value": tainted, "effect": "NoSchedule"}] if tainted else [])
-    node = read(reader, site)
+    node = read(reader, harness)
     if cordoned:
         writer.cordon(node, annotated or OURS)
-    site.patch_node(
+    harness.patch_node(
         {"metadata": {"annotations": {CORDONED_BY: annotated or None}}, "spec": {"taints": taints}}
     )
-    assert isinstance(writer.uncordon(read(reader, site), OURS), Stored)
+    assert isinstance(writer.uncordon(read(reader, harness), OURS), Stored)
     left = {"example.com/other": "x"} | ({TAINT: THEIRS} if tainted == THEIRS else {})
-    assert state(site) == (
+    assert state(harness) == (
         cordoned and annotated != OURS, left, THEIRS if annotated == THEIRS else None,
     )  # fmt: skip
 
 
 def test_a_node_that_changed_since_it_was_read_is_not_written(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    node = read(reader, site)
-    site.patch_node({"metadata": {"labels": {"new": "label"}}})
+    node = read(reader, harness)
+    harness.patch_node({"metadata": {"labels": {"new": "label"}}})
     assert isinstance(writer.cordon(node, OURS), Conflict)
     assert isinstance(writer.uncordon(node, OURS), Conflict)
-    assert state(site) == (False, {}, None)
+    assert state(harness) == (False, {}, None)
 
 
 def test_a_node_that_is_gone_is_a_conflict(
-    writer: KubernetesWriter, reader: KubernetesReader, site: Site
+    writer: KubernetesWriter, reader: KubernetesReader, harness: NodeHarness
 ) -> None:
-    assert isinstance(writer.cordon(replace(read(reader, site), name="absent"), OURS), Conflict)
+    assert isinstance(writer.cordon(replace(read(reader, harness), name="absent"), OURS), Conflict)
 
 
-def test_an_eviction_deletes_the_pod(site: Site, writer: KubernetesWriter, reader: KubernetesReader) -> None:
-    site.pod("a")
-    (pod,) = reader.pods(site.node)
+def test_an_eviction_deletes_the_pod(
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
+) -> None:
+    harness.pod("a")
+    (pod,) = reader.pods(harness.node)
     assert writer.evict(pod) == Evicted()
-    site.confirm_gone()
-    assert reader.pods(site.node) == ()
+    harness.confirm_gone()
+    assert reader.pods(harness.node) == ()
     assert writer.evict(pod) == PodGone()
 
 
 def test_an_eviction_is_of_that_pod_and_not_of_its_successor(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    site.pod("a")
-    (pod,) = reader.pods(site.node)
+    harness.pod("a")
+    (pod,) = reader.pods(harness.node)
     assert writer.evict(replace(pod, uid="another")) == PodGone()
-    assert len(reader.pods(site.node)) == 1
+    assert len(reader.pods(harness.node)) == 1
 
 
 def test_a_blocked_eviction_names_its_budget(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    labels = {"app": site.node}
+    labels = {"app": harness.node}
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": f"{site.node}-web"},
+        "metadata": {"name": f"{harness.node}-web"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
     }
-    site.kube.request("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
-    site.pod("web", labels=labels)
-    (pod,) = reader.pods(site.node)
+    harness.kube.request("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    harness.pod("web", labels=labels)
+    (pod,) = reader.pods(harness.node)
     blocked = writer.evict(pod)
     assert isinstance(blocked, EvictionBlocked)
-    assert blocked.budgets == (f"{site.node}-web",)
-    assert f"{site.node}-web" in blocked.reason
+    assert blocked.budgets == (f"{harness.node}-web",)
+    assert f"{harness.node}-web" in blocked.reason
 
 
 def test_a_lease_is_taken_renewed_and_left_only_as_it_was_read(
-    site: Site, writer: KubernetesWriter, reader: KubernetesReader
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:
-    name = f"lease-{site.node}"
+    name = f"lease-{harness.node}"
     assert isinstance(writer.hold_lease(name, None, OURS, START), Stored)
     assert isinstance(writer.hold_lease(name, None, THEIRS, START), Conflict)
     held = reader.lease("clusterwright", name)
@@ -176,22 +178,22 @@ def test_a_lease_is_taken_renewed_and_left_only_as_it_was_read(
     assert isinstance(writer.hold_lease(name, left, THEIRS, START), Stored)
 
 
-def test_a_repair_is_created_once(site: Site, writer: KubernetesWriter) -> None:
+def test_a_repair_is_created_once(harness: NodeHarness, writer: KubernetesWriter) -> None:
     spec = {"recordPath": "p", "recordCommit": "c", "record": {}}
-    assert isinstance(writer.create_repair(f"{site.node}-x", spec), Stored)
-    assert isinstance(writer.create_repair(f"{site.node}-x", spec), Conflict)
+    assert isinstance(writer.create_repair(f"{harness.node}-x", spec), Stored)
+    assert isinstance(writer.create_repair(f"{harness.node}-x", spec), Conflict)
 
 
-def test_of_two_who_read_a_status_one_writes_it(site: Site) -> None:
-    site.order()
-    repair, writer = site.repair(), site.clients().writer
+def test_of_two_who_read_a_status_one_writes_it(harness: NodeHarness) -> None:
+    harness.order()
+    repair, writer = harness.repair(), harness.context().writer
     first = writer.write_status(repair.name, repair.resource_version, {"message": "first"})
     assert isinstance(first, Stored)
     assert isinstance(
         writer.write_status(repair.name, repair.resource_version, {"message": "second"}), Conflict
     )
     assert isinstance(writer.write_status(repair.name, first.resource_version, {"message": None}), Stored)
-    assert site.repair().status.message == ""
+    assert harness.repair().status.message == ""
     assert isinstance(writer.write_status("absent", "1", {}), Conflict)
 
 

@@ -9,8 +9,8 @@ import pytest
 from reconciler.render.node_checks import NAME
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
-from tests.reconciler.site import Bot, Site
-from tests.reconciler.town import Town, prepare
+from tests.reconciler.cluster_harness import ClusterHarness, prepare
+from tests.reconciler.harness import Bot, NodeHarness
 
 PATH = f"/api/v1/namespaces/clusterwright/configmaps/{NAME}"
 CHECKS = """apiVersion: clusterwright.dev/v1alpha1
@@ -36,21 +36,21 @@ def written(kube: Kube) -> dict[str, object]:
 def test_what_git_says_reaches_the_cluster_and_is_put_right_again(
     kube: Kube, the_bot: Bot, tmp_path: Path
 ) -> None:
-    town = Town([Site(kube, the_bot, tmp_path)], tmp_path)
+    cluster = ClusterHarness([NodeHarness(kube, the_bot, tmp_path)], tmp_path)
 
     def says(expected: dict[str, int]) -> bool:
         return any(policy == {"expected": expected} for policy in written(kube).values())
 
     def commit(cpus: str) -> None:
         content = CHECKS.replace("CPUS", cpus).encode()
-        town.host.commit("main", {"cluster.yaml": town.config, "node-checks.yaml": content})
+        cluster.host.commit("main", {"cluster.yaml": cluster.config, "node-checks.yaml": content})
 
-    with town.run():
-        town.wait(lambda: says({"gpus": 8}))
+    with cluster.run():
+        cluster.wait(lambda: says({"gpus": 8}))
         commit("192")
-        town.wait(lambda: says({"gpus": 8, "cpus": 192}))
+        cluster.wait(lambda: says({"gpus": 8, "cpus": 192}))
         commit("many")
         kube.request("DELETE", PATH)
     commit("96")
-    with town.run():
-        town.wait(lambda: says({"gpus": 8, "cpus": 96}))
+    with cluster.run():
+        cluster.wait(lambda: says({"gpus": 8, "cpus": 96}))
