@@ -432,7 +432,10 @@ class NodeHarness:
 
     def order(self, *pods: str) -> RepairRecord:
         """Put a record into Git and make the Repair of it, as the intake does."""
-        record = self.record(*pods)
+        return self.order_record(self.record(*pods))
+
+    def order_record(self, record: RepairRecord) -> RepairRecord:
+        """Put this record into Git and make the Repair of it."""
         self.put(record)
         spec = RepairSpec(record_path=self.path, record_commit="c0ffee", record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)

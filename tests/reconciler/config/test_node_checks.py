@@ -15,7 +15,7 @@ from reconciler.config.reader import ConfigErrors, read
 from reconciler.config.schema import Config
 from reconciler.render import node_checks
 
-TEMPLATE = Path(__file__).parents[2] / "manifests/cluster-template"
+TEMPLATE = Path(__file__).parents[3] / "manifests/cluster-template"
 
 HEAD = "apiVersion: clusterwright.dev/v1alpha1\n"
 CLUSTER = f"""{HEAD}kind: Cluster

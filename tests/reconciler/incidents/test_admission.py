@@ -45,12 +45,7 @@ RECORDS: dict[str, tuple[Callable[[RepairRecord], RepairRecord], Phase, str]] = 
     "an action not built": (
         lambda r: r.model_copy(update={"action": Action.REPROVISION}),
         Phase.FAILED,
-        "reprovision cannot be carried out",
-    ),
-    "other steps": (
-        lambda r: r.model_copy(update={"plan": r.plan.model_copy(update={"steps": ("reset",)})}),
-        Phase.FAILED,
-        "the plan's steps are not those of reboot",
+        "the plan is for reboot, not reprovision",
     ),
     "another plan": (
         lambda r: r.model_copy(update={"plan": r.plan.model_copy(update={"provider": "other"})}),

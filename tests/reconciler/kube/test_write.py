@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from reconciler.apply.definitions import PACKAGED, apply_definitions, definitions
+from reconciler.apply.definitions import PACKAGED, definitions
 from reconciler.kube.objects import Node
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.results import (
@@ -168,6 +168,7 @@ def test_a_lease_is_taken_renewed_and_left_only_as_it_was_read(
     assert held is not None
     assert (held.holder, held.renewed_at) == (OURS, START)
     assert isinstance(writer.hold_lease(name, held, OURS, START + timedelta(seconds=10)), Stored)
+    assert isinstance(writer.hold_lease(name, held, THEIRS, START), Conflict)
     assert isinstance(writer.release_lease(name, held), Conflict)
     renewed = reader.lease("clusterwright", name)
     assert renewed is not None
@@ -199,7 +200,8 @@ def test_of_two_who_read_a_status_one_writes_it(harness: NodeHarness) -> None:
 
 def test_definitions_may_be_applied_any_number_of_times(writer: KubernetesWriter) -> None:
     for _ in range(2):
-        apply_definitions(writer, definitions(PACKAGED))
+        for crd in definitions(PACKAGED):
+            writer.apply_crd(crd)
 
 
 def test_a_refused_write_is_unknown(writer: KubernetesWriter) -> None:

@@ -87,8 +87,8 @@ def test_a_file_that_is_no_record_is_named_once_and_stops_nobody(
         cluster.host.commit("incidents", {another.path: b"kind: [\n"})
         cluster.order(harness)
         cluster.wait(ended(harness))
-        cluster.wait(lambda: reconciler.unreadable)
-        assert [each.path for each in reconciler.unreadable] == [another.path]
+        cluster.wait(lambda: reconciler.controller.unreadable)
+        assert [each.path for each in reconciler.controller.unreadable] == [another.path]
     named = [each for each in logs if each["event"] == "repair record refused"]
     assert [each["path"] for each in named] == [another.path]
     assert harness.repair().status.phase is Phase.SUCCEEDED

@@ -16,7 +16,7 @@ def test_a_reboot_succeeds_and_leaves_nothing_behind(harness: NodeHarness) -> No
     harness.pod("train")
     harness.order("train")
     assert harness.run().status.phase is Phase.SUCCEEDED
-    assert harness.bmc.resets == ["GracefulRestart"]
+    assert harness.bmc.resets == ["restart"]
     assert harness.marks() == CLEAN
     assert harness.outcome()["phase"] == "Succeeded"
 

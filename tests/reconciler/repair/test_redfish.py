@@ -11,12 +11,14 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from reconciler.repair.providers.machine import Machine, Refused, Sent, Unknown
 
+from reconciler.incidents.progress import OrderResult
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, Unobservable
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 
@@ -24,6 +26,8 @@ NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04", "gpu-05", "gpu-06", "gpu-07")
 PATIENCE_SECONDS = 60.0
 """The emulator obeys up to 11 s later, and a busy machine notices later still."""
 
+
+ACTION = "aaaaaaaaaaaa"
 
 Answers = dict[str, tuple[int, dict[str, str], bytes]]
 
@@ -37,6 +41,10 @@ def bmc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bmc]:
 @pytest.fixture
 def redfish(bmc: Bmc) -> Redfish:
     return Redfish(bmc.username, bmc.password, timeout_seconds=2)
+
+
+def certainly_not_sent(outcome: OrderOutcome) -> bool:
+    return outcome.result is OrderResult.NOT_SENT and bool(outcome.reason)
 
 
 @contextmanager
@@ -110,67 +118,92 @@ def system_with_reset_at(target: str) -> bytes:
 def test_a_machine_is_observed_by_name_through_the_redirect(bmc: Bmc, redfish: Redfish) -> None:
     machine = redfish.observe(bmc.system_url("gpu-01"))
     assert isinstance(machine, Machine)
-    assert machine.power == "On"
-    assert {"GracefulRestart", "ForceRestart", "ForceOff"} <= set(machine.reset_types)
+    assert machine.power is Power.ON
+    assert machine.orders == frozenset(Order)
     assert machine.uuid
 
 
 def test_a_reset_is_executed_exactly_once(bmc: Bmc, redfish: Redfish) -> None:
-    assert redfish.reset(bmc.system_url("gpu-01"), "GracefulRestart") == Sent()
+    assert redfish.act(bmc.system_url("gpu-01"), ACTION, Order.RESTART) == OrderOutcome(OrderResult.ACCEPTED)
     assert (bmc.resets("gpu-01"), bmc.reset_posts("gpu-01")) == (1, 1)
 
 
 def test_a_machine_that_is_off_is_observed_so(bmc: Bmc, redfish: Redfish) -> None:
-    assert redfish.reset(bmc.system_url("gpu-07"), "ForceOff") == Sent()
+    system = httpx.get(bmc.system_url("gpu-07"), auth=(bmc.username, bmc.password), follow_redirects=True)
+    target = system.url.join(system.json()["Actions"]["#ComputerSystem.Reset"]["target"])
+    off = httpx.post(target, json={"ResetType": "ForceOff"}, auth=(bmc.username, bmc.password))
+    assert off.is_success
     until = time.monotonic() + PATIENCE_SECONDS
     while bmc.power("gpu-07") != "Off" and time.monotonic() < until:
         time.sleep(0.1)
     down = redfish.observe(bmc.system_url("gpu-07"))
     assert isinstance(down, Machine)
-    assert down.power == "Off"
+    assert down.power is Power.OFF
 
 
 def test_a_lost_reply_is_unknown_and_the_reset_happened_once(bmc: Bmc, redfish: Redfish) -> None:
     bmc.lose_next_reply("gpu-02")
-    assert isinstance(redfish.reset(bmc.system_url("gpu-02"), "ForceRestart"), Unknown)
+    assert redfish.act(bmc.system_url("gpu-02"), ACTION, Order.FORCE_RESTART).result is OrderResult.UNKNOWN
     assert (bmc.resets("gpu-02"), bmc.reset_posts("gpu-02")) == (1, 1)
 
 
 def test_an_internal_error_is_unknown_because_the_reset_may_have_happened(bmc: Bmc, redfish: Redfish) -> None:
     bmc.fail_next_reply("gpu-03")
-    outcome = redfish.reset(bmc.system_url("gpu-03"), "ForceRestart")
-    assert isinstance(outcome, Unknown)
+    outcome = redfish.act(bmc.system_url("gpu-03"), ACTION, Order.FORCE_RESTART)
+    assert outcome.result is OrderResult.UNKNOWN
     assert "answered 500 to ForceRestart: Internal error" in outcome.reason
     assert (bmc.resets("gpu-03"), bmc.reset_posts("gpu-03")) == (1, 1)
 
 
 def test_a_refused_reset_is_certainly_not_done(bmc: Bmc, redfish: Redfish) -> None:
     bmc.refuse("gpu-04")
-    outcome = redfish.reset(bmc.system_url("gpu-04"), "GracefulRestart")
+    outcome = redfish.act(bmc.system_url("gpu-04"), ACTION, Order.RESTART)
     bmc.clear("gpu-04")
-    assert isinstance(outcome, Refused)
+    assert outcome.result is OrderResult.REFUSED
     assert "409" in outcome.reason
     assert "refuses this request" in outcome.reason
     assert (bmc.resets("gpu-04"), bmc.reset_posts("gpu-04")) == (0, 1)
 
 
-def test_a_reset_type_that_is_not_offered_is_never_sent(bmc: Bmc, redfish: Redfish) -> None:
-    before = bmc.reset_posts("gpu-04")
-    outcome = redfish.reset(bmc.system_url("gpu-04"), "PowerCycle")
-    assert isinstance(outcome, Refused)
-    assert "does not offer PowerCycle" in outcome.reason
-    assert bmc.reset_posts("gpu-04") == before
+def test_an_order_that_is_not_offered_is_never_sent() -> None:
+    body = system_with_reset_at("/reset").replace(
+        b'"target"', b'"ResetType@Redfish.AllowableValues": ["On", "GracefulRestart"], "target"'
+    )
+    with answering({"GET": (200, {}, body), "POST": (204, {}, b"")}) as (url, seen):
+        machine = Redfish().observe(url + "/redfish/v1/Systems/1")
+        outcome = Redfish().act(url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART)
+    assert isinstance(machine, Machine)
+    assert machine.orders == {Order.RESTART}
+    assert certainly_not_sent(outcome)
+    assert "does not offer ForceRestart" in outcome.reason
+    assert [method for method, _, _ in seen] == ["GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    ("word", "power"),
+    [("On", Power.ON), ("Off", Power.OFF), ("PoweringOn", Power.CHANGING), ("Paused", Power.CHANGING)],
+)
+def test_every_power_state_has_its_meaning(word: str, power: Power) -> None:
+    body = system_with_reset_at("/reset").replace(b'"PowerState": "On"', f'"PowerState": "{word}"'.encode())
+    with answering({"GET": (200, {}, body)}) as (url, _):
+        machine = Redfish().observe(url + "/redfish/v1/Systems/1")
+    assert isinstance(machine, Machine)
+    assert (machine.power, machine.detail) == (power, word)
+
+
+def test_a_bmc_knows_nothing_of_an_order_that_was_given_before(redfish: Redfish) -> None:
+    assert redfish.outcome("http://127.0.0.1:9/redfish/v1/Systems/1", ACTION).result is OrderResult.UNKNOWN
 
 
 def test_a_hanging_reset_is_given_up_in_time_and_stays_unknown(bmc: Bmc) -> None:
     bmc.hang("gpu-05", 6.0)
     started = time.monotonic()
-    outcome = Redfish(bmc.username, bmc.password, timeout_seconds=1).reset(
-        bmc.system_url("gpu-05"), "ForceRestart"
+    outcome = Redfish(bmc.username, bmc.password, timeout_seconds=1).act(
+        bmc.system_url("gpu-05"), ACTION, Order.FORCE_RESTART
     )
     assert time.monotonic() - started < 5.0
     bmc.clear("gpu-05")
-    assert isinstance(outcome, Unknown)
+    assert outcome.result is OrderResult.UNKNOWN
     assert bmc.resets("gpu-05") == 0
     until = time.monotonic() + PATIENCE_SECONDS
     while bmc.resets("gpu-05") == 0 and time.monotonic() < until:
@@ -182,44 +215,43 @@ def test_a_hanging_read_is_given_up_in_time_and_nothing_is_sent(bmc: Bmc) -> Non
     bmc.hang("gpu-06", 30.0, method="GET")
     impatient = Redfish(bmc.username, bmc.password, timeout_seconds=0.3)
     started = time.monotonic()
-    assert isinstance(impatient.observe(bmc.system_url("gpu-06")), Unknown)
-    outcome = impatient.reset(bmc.system_url("gpu-06"), "ForceRestart")
+    assert isinstance(impatient.observe(bmc.system_url("gpu-06")), Unobservable)
+    outcome = impatient.act(bmc.system_url("gpu-06"), ACTION, Order.FORCE_RESTART)
     assert time.monotonic() - started < 3
     bmc.clear("gpu-06")
-    assert isinstance(outcome, Refused)
-    assert "nothing was sent" in outcome.reason
+    assert certainly_not_sent(outcome)
     assert (bmc.resets("gpu-06"), bmc.reset_posts("gpu-06")) == (0, 0)
 
 
 def test_an_unreachable_bmc_is_unknown_to_look_at_and_certainly_not_reset(bmc: Bmc, redfish: Redfish) -> None:
     bmc.down()
     seen = redfish.observe(bmc.system_url("gpu-06"))
-    outcome = redfish.reset(bmc.system_url("gpu-06"), "ForceRestart")
+    outcome = redfish.act(bmc.system_url("gpu-06"), ACTION, Order.FORCE_RESTART)
     bmc.up()
-    assert isinstance(seen, Unknown)
+    assert isinstance(seen, Unobservable)
     assert "refused" in seen.reason
-    assert isinstance(outcome, Refused)
+    assert certainly_not_sent(outcome)
     assert isinstance(redfish.observe(bmc.system_url("gpu-06")), Machine)
 
 
 def test_a_wrong_password_is_said_without_showing_it(bmc: Bmc) -> None:
     wrong = Redfish(bmc.username, "not-the-password", timeout_seconds=2)
     seen = wrong.observe(bmc.system_url("gpu-06"))
-    assert isinstance(seen, Unknown)
+    assert isinstance(seen, Unobservable)
     assert "401" in seen.reason
     assert "not-the-password" not in seen.reason + repr(wrong)
 
 
 def test_a_machine_the_bmc_does_not_know_is_unknown(bmc: Bmc, redfish: Redfish) -> None:
     seen = redfish.observe(bmc.system_url("gpu-99"))
-    assert isinstance(seen, Unknown)
+    assert isinstance(seen, Unobservable)
     assert "404" in seen.reason
 
 
 def test_the_whole_answer_is_read_into_the_machine() -> None:
     with answering({"GET": (200, {}, system_with_reset_at("/reset"))}) as (url, _):
         seen = Redfish().observe(url + "/redfish/v1/Systems/1")
-    assert seen == Machine(power="On", serial="SN1", boot_progress="OSRunning")
+    assert seen == Machine(power=Power.ON, orders=frozenset(Order), serial="SN1", detail="On")
 
 
 def test_credentials_do_not_follow_a_redirect_to_another_host() -> None:
@@ -228,10 +260,10 @@ def test_credentials_do_not_follow_a_redirect_to_another_host() -> None:
         with answering(away) as (url, seen):
             redfish = Redfish("admin", "secret")
             machine = redfish.observe(url + "/redfish/v1/Systems/1")
-            outcome = redfish.reset(url + "/redfish/v1/Systems/1", "ForceRestart")
-    assert isinstance(machine, Unknown)
+            outcome = redfish.act(url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART)
+    assert isinstance(machine, Unobservable)
     assert "credentials must not go" in machine.reason
-    assert isinstance(outcome, Refused)
+    assert certainly_not_sent(outcome)
     assert len(seen) == 2
     assert stolen == []
 
@@ -242,8 +274,10 @@ def test_credentials_do_not_go_to_a_reset_target_on_another_host(shape: str) -> 
         target = shape.format(elsewhere=elsewhere, authority=elsewhere.removeprefix("http://"))
         answers: Answers = {"GET": (200, {}, system_with_reset_at(target)), "POST": (204, {}, b"")}
         with answering(answers) as (url, seen):
-            outcome = Redfish("admin", "secret").reset(url + "/redfish/v1/Systems/1", "ForceRestart")
-    assert isinstance(outcome, Refused)
+            outcome = Redfish("admin", "secret").act(
+                url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART
+            )
+    assert certainly_not_sent(outcome)
     assert [method for method, _, _ in seen] == ["GET"]
     assert stolen == []
 
@@ -254,25 +288,27 @@ def test_a_redirected_reset_is_refused_and_not_followed() -> None:
         "POST": (307, {"Location": "/other"}, b""),
     }
     with answering(answers) as (url, seen):
-        outcome = Redfish("admin", "secret").reset(url + "/redfish/v1/Systems/1", "ForceRestart")
-    assert isinstance(outcome, Refused)
+        outcome = Redfish("admin", "secret").act(url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART)
+    assert outcome.result is OrderResult.REFUSED
     assert [(method, path) for method, path, _ in seen] == [
         ("GET", "/redfish/v1/Systems/1"),
         ("POST", "/reset"),
     ]
 
 
-MEANINGS = {200: Sent, 202: Sent, 204: Sent, 400: Refused, 403: Refused, 429: Refused} | dict.fromkeys(
-    (408, 499, 500, 501, 503), Unknown
-)
+MEANINGS = {
+    **dict.fromkeys((200, 202, 204), OrderResult.ACCEPTED),
+    **dict.fromkeys((400, 403, 429), OrderResult.REFUSED),
+    **dict.fromkeys((408, 499, 500, 501, 503), OrderResult.UNKNOWN),
+}
 
 
-@pytest.mark.parametrize(("status", "kind"), MEANINGS.items())
-def test_every_answer_to_a_reset_has_its_meaning(status: int, kind: type) -> None:
+@pytest.mark.parametrize(("status", "result"), MEANINGS.items())
+def test_every_answer_to_a_reset_has_its_meaning(status: int, result: OrderResult) -> None:
     answers: Answers = {"GET": (200, {}, system_with_reset_at("/reset")), "POST": (status, {}, b"")}
     with answering(answers) as (url, seen):
-        outcome = Redfish().reset(url + "/redfish/v1/Systems/1", "ForceRestart")
-    assert isinstance(outcome, kind)
+        outcome = Redfish().act(url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART)
+    assert outcome.result is result
     assert [method for method, _, _ in seen] == ["GET", "POST"]
 
 
@@ -282,31 +318,31 @@ def test_every_answer_to_a_reset_has_its_meaning(status: int, kind: type) -> Non
 )
 def test_an_answer_that_is_not_a_system_is_unknown_and_resets_nothing(body: bytes) -> None:
     with answering({"GET": (200, {}, body)}) as (url, seen):
-        assert isinstance(Redfish().observe(url), Unknown)
-        assert isinstance(Redfish().reset(url, "ForceRestart"), Refused)
+        assert isinstance(Redfish().observe(url), Unobservable)
+        assert certainly_not_sent(Redfish().act(url, ACTION, Order.FORCE_RESTART))
     assert [method for method, _, _ in seen] == ["GET", "GET"]
 
 
 def test_a_bmc_that_redirects_in_circles_is_given_up() -> None:
     with answering({"GET": (302, {"Location": "/again"}, b"")}) as (url, seen):
         machine = Redfish().observe(url)
-    assert isinstance(machine, Unknown)
+    assert isinstance(machine, Unobservable)
     assert "circles" in machine.reason
     assert len(seen) == 4
 
 
 def test_an_endless_answer_is_cut_off() -> None:
     with answering({"GET": (200, {}, b" " * (2 << 20))}) as (url, _):
-        assert isinstance(Redfish().observe(url), Unknown)
+        assert isinstance(Redfish().observe(url), Unobservable)
 
 
 @pytest.mark.parametrize(
     "system", ["", "gpu-01", "ftp://127.0.0.1/x", "http://", "http://admin:secret@127.0.0.1/x", "http://[::1"]
 )
 def test_an_address_that_cannot_be_used_is_said_and_not_tried(system: str) -> None:
-    seen, outcome = Redfish().observe(system), Redfish().reset(system, "ForceRestart")
-    assert isinstance(seen, Unknown)
-    assert isinstance(outcome, Refused)
+    seen, outcome = Redfish().observe(system), Redfish().act(system, ACTION, Order.FORCE_RESTART)
+    assert isinstance(seen, Unobservable)
+    assert certainly_not_sent(outcome)
     assert "secret" not in seen.reason + outcome.reason
 
 
@@ -315,10 +351,12 @@ def test_a_ca_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     empty.write_text("not a certificate")
     for path in (missing, empty):
         seen = Redfish(ca_file=path).observe("https://127.0.0.1:1/redfish/v1/Systems/1")
-        outcome = Redfish(ca_file=path).reset("https://127.0.0.1:1/redfish/v1/Systems/1", "ForceRestart")
-        assert isinstance(seen, Unknown)
+        outcome = Redfish(ca_file=path).act(
+            "https://127.0.0.1:1/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART
+        )
+        assert isinstance(seen, Unobservable)
         assert str(path) in seen.reason
-        assert isinstance(outcome, Refused)
+        assert certainly_not_sent(outcome)
 
 
 def test_a_bmc_is_trusted_by_its_ca_and_by_no_other(tmp_path: Path) -> None:
@@ -326,10 +364,12 @@ def test_a_bmc_is_trusted_by_its_ca_and_by_no_other(tmp_path: Path) -> None:
     answers: Answers = {"GET": (200, {}, system_with_reset_at("/reset")), "POST": (204, {}, b"")}
     with answering(answers, certificate=own) as (url, seen):
         for stranger in (Redfish("admin", "secret"), Redfish("admin", "secret", ca_file=other)):
-            machine, outcome = stranger.observe(url), stranger.reset(url, "ForceRestart")
-            assert isinstance(machine, Unknown)
+            machine, outcome = stranger.observe(url), stranger.act(url, ACTION, Order.FORCE_RESTART)
+            assert isinstance(machine, Unobservable)
             assert "certificate" in machine.reason
-            assert isinstance(outcome, Refused)
+            assert certainly_not_sent(outcome)
         assert seen == []
-        assert Redfish("admin", "secret", ca_file=own).reset(url, "ForceRestart") == Sent()
+        assert Redfish("admin", "secret", ca_file=own).act(url, ACTION, Order.FORCE_RESTART) == OrderOutcome(
+            OrderResult.ACCEPTED
+        )
         assert [method for method, _, _ in seen] == ["GET", "POST"]

@@ -2,10 +2,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from reconciler.repair.scene import Unknown
 from structlog.testing import capture_logs
 
-from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
+from reconciler.incidents.admission import Admitted, NotAdmitted, RecordUnknown, UnreadableRecord
 from reconciler.source.git_source import Desired, GitRecordSource, GitSource
 from tests.reconciler.cluster_harness import ClusterHarness
 from tests.reconciler.harness import START, NodeHarness
@@ -40,7 +39,7 @@ def test_configuration_and_open_records_are_read(
 
 def test_before_the_first_read_nothing_is_known(harness: NodeHarness) -> None:
     orders = GitRecordSource(Desired(), VALID)
-    assert isinstance(orders.judge(harness.path, START), Unknown)
+    assert isinstance(orders.judge(harness.path, START), RecordUnknown)
     assert orders.stands(harness.path, START) is None
     assert orders.owner(harness.path) == ""
 
@@ -51,7 +50,7 @@ def test_what_was_read_before_a_repair_was_seen_does_not_say_that_its_record_is_
     git_source.read(START)
     seen = START + timedelta(seconds=1)
     before = GitRecordSource(git_source.desired, VALID, seen)
-    assert before.judge(harness.path, seen) == Unknown("Git was read before this repair was seen")
+    assert before.judge(harness.path, seen) == RecordUnknown("Git was read before this repair was seen")
     assert before.stands(harness.path, seen) is None
     git_source.read(seen)
     after = GitRecordSource(git_source.desired, VALID, seen)
@@ -83,7 +82,7 @@ def test_a_host_that_is_away_leaves_what_was_read_and_its_age_grows(
 
     orders = GitRecordSource(git_source.desired, VALID)
     assert isinstance(orders.judge(harness.path, START + timedelta(seconds=60)), Admitted)
-    assert orders.judge(harness.path, START + timedelta(seconds=61)) == Unknown("Git cannot be read")
+    assert orders.judge(harness.path, START + timedelta(seconds=61)) == RecordUnknown("Git cannot be read")
     assert orders.stands(harness.path, START + timedelta(seconds=61)) is True
     assert orders.stands("other", START + timedelta(seconds=61)) is None
 
@@ -104,7 +103,7 @@ def test_after_a_start_without_host_the_mirror_is_known_but_not_valid(
     again.read(START)
     assert again.desired.config is not None
     assert again.desired.open_records == (harness.path,)
-    assert isinstance(GitRecordSource(again.desired, VALID).judge(harness.path, START), Unknown)
+    assert isinstance(GitRecordSource(again.desired, VALID).judge(harness.path, START), RecordUnknown)
 
 
 @pytest.mark.parametrize("bad", [b"a: [", b"kind: x", None], ids=["not YAML", "no config", "deleted"])
@@ -141,7 +140,8 @@ def test_a_history_that_was_rewritten_is_not_known_to_be_valid(
     git_source.read(START + timedelta(seconds=61))
     assert git_source.desired.open_records == (harness.path,)
     assert isinstance(
-        GitRecordSource(git_source.desired, VALID).judge(harness.path, START + timedelta(seconds=61)), Unknown
+        GitRecordSource(git_source.desired, VALID).judge(harness.path, START + timedelta(seconds=61)),
+        RecordUnknown,
     )
 
 
