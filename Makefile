@@ -24,7 +24,7 @@ test: python ## All tests, on real parts; sets up what is missing (ARGS='-k rebo
 	@$(PYTHON) -m tests.lab.setup test
 	@exec $(RUN) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
+check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks, pages: what CI runs first
 	@$(PYTHON) -m tests.lab.setup check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
@@ -33,6 +33,9 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 	.venv/bin/shellcheck $(SHELL_FILES)
 	.venv/bin/hadolint --failure-threshold style Dockerfile
 	$(RUN) .ci/locks.py
+	$(RUN) -m tools.state_diagram --check
+	$(RUN) -m tools.settings_page --check
+	$(RUN) -m tools.cited_tests --check
 	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
 
 bench: python ## How long from a kernel line to Slack and from an approval to a cordon; what the agent costs a node
