@@ -28,7 +28,7 @@ SECTION = re.compile(
 LABEL = re.compile(
     r"^[rf]*[\"']{1,3}([13]\.[1-9]) (?!s\b|ms|min|h\b|sec|[GMk]i?B|%)|\((?:[KMTS]\d+, )*([13]\.[1-9])\)"
 )
-"""A verdict's reason (`"3.7 gpu-lost"`), which is no measure (`"1.5 s"`), and a bare number in parentheses."""
+"""A reason (`"3.7 gpu-lost"`), which is no measure (`"1.5 s"`), and a bare number in parentheses."""
 
 SAFETY = re.compile(r"\b(?<![KMTS])rules? (\d{1,2})\b", re.I)
 DESIGN = re.compile(r"DESIGN section (\d)", re.I)
