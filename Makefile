@@ -24,7 +24,7 @@ test: python ## All tests, on real parts; sets up what is missing (ARGS='-k rebo
 	@$(PYTHON) -m tests.lab.setup test
 	@exec $(RUN) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks, pages: what CI runs first
+check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
 	@$(PYTHON) -m tests.lab.setup check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .

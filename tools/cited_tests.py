@@ -1,4 +1,4 @@
-"""Keeps the tests that the docs name true: each `tests/….py::test_name` in docs/*.md is a test in that file.
+"""Keeps the tests that the docs name true: each `tests/….py::test_name` in the docs is a test in that file.
 
 `--check` exits with 1 and names each that is not. Without it, a test that moved gets its new path.
 """
@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> str | int:
     sources = sorted((ROOT / "tests").rglob("*.py"))
     tests = defined((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in sources)
     left: list[str] = []
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]):
         page = path.read_text(encoding="utf-8")
         new, wrong = corrected(page, tests)
         if wrong and "--check" not in arguments:
             path.write_text(new, encoding="utf-8")
             wrong = corrected(new, tests)[1]
-        left += [f"docs/{path.name}: {each}" for each in wrong]
+        left += [f"{path.relative_to(ROOT)}: {each}" for each in wrong]
     return "\n".join([*left, "correct what moved with `python -m tools.cited_tests`"]) if left else 0
 
 
