@@ -12,16 +12,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("checks", "reconciler", "bot", "tests")
 
 TEXTS = {
-    tokenize.COMMENT,
     tokenize.STRING,
     *(getattr(tokenize, name) for name in ("FSTRING_MIDDLE",) if hasattr(tokenize, name)),
 }
-"""Tokens that can hold a citation; since Python 3.12 an f-string is cut into tokens of its own."""
+"""Tokens of strings; since Python 3.12 an f-string is cut into tokens of its own."""
 
 GPUS = frozenset({"K40", "K80", "M40", "M60"})
 """Names of NVIDIA cards that look like rules."""
 
-LETTERED = re.compile(r"(?<![\w.-])([KMTS])(\d{1,2})([a-z]?)(?:-\1(\d{1,2}))?(?![\w.:])")
+LETTERED = re.compile(r"(?<![\w.-])([KMTS])(\d{1,2})([a-z]?)(?:-\1(\d{1,2}))?(?![\w:]|\.\w)")
 SECTION = re.compile(
     r"(?<!DESIGN )(?<!reference, )\b(?:sections?|tables?) (\d(?:\.\d)?(?:(?:, | and |, and )\d\.\d)*)", re.I
 )
@@ -36,10 +35,24 @@ DESIGN = re.compile(r"DESIGN section (\d)", re.I)
 
 def cited(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of what the comments and strings of `source` cite; `safety N` is a safety rule."""
+    for line, text in texts(source):
+        for name in sorted(names(re.sub(r"\n\s*#?\s*", " ", text))):
+            yield line, name
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the first line and the text of each string and of each block of comments."""
+    block: list[tokenize.TokenInfo] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in TEXTS and "noqa" not in token.string:
-            for name in sorted(names(re.sub(r"\n\s*#?\s*", " ", token.string))):
-                yield token.start[0], name
+        if block and not (
+            token.type in (tokenize.COMMENT, tokenize.NL) and token.start[0] <= block[-1].end[0] + 1
+        ):
+            yield block[0].start[0], "\n".join(each.string for each in block)
+            block = []
+        if token.type == tokenize.COMMENT and "noqa" not in token.string:
+            block.append(token)
+        elif token.type in TEXTS:
+            yield token.start[0], token.string
 
 
 def names(text: str) -> set[str]:
@@ -109,6 +122,7 @@ def test_docs_state_all_numbers_without_a_gap() -> None:
         ('"""Text (node checks, rule T99)."""', ["T99"]),
         ("x = 1  # as rule K5 says", ["K5"]),
         ('"""Reads /dev/kmsg (rules K3-K5, K9a and K12)."""', ["K12", "K3", "K4", "K5", "K9a"]),
+        ("x = 1\n# As the node checks say (section\n# 3.8), and rule\n# T99.\ny = 2", ["3.8", "T99"]),
         ('"""Numbers (node checks,\n    section 3.8)."""', ["3.8"]),
         ('"""Rows (tables 1.3 and 1.4, section 6)."""', ["1.3", "1.4", "6"]),
         ('"""Faults of NVSwitches (3.6)."""', ["3.6"]),
