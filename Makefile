@@ -33,6 +33,9 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 	.venv/bin/shellcheck $(SHELL_FILES)
 	.venv/bin/hadolint --failure-threshold style Dockerfile
 	$(RUN) .ci/locks.py
+	$(RUN) -m tools.state_diagram --check
+	$(RUN) -m tools.settings_page --check
+	$(RUN) -m tools.cited_tests --check
 	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
 
 bench: python ## How long from a kernel line to Slack and from an approval to a cordon; what the agent costs a node

@@ -10,19 +10,28 @@ from reconciler.settings import ProgramSettings, Seconds, SettingsTable
 
 
 class SlackSettings(SettingsTable):
-    """Where people are. Tokens are files that are read again whenever they are used.
-
-    `channel` is an id (`C…`), never a name. Socket Mode needs `app_token_file`, HTTP mode
-    `signing_secret_file`; in HTTP mode Slack sends to `/slack/events` of `bot.listen`.
-    """
+    """The Slack workspace, and how the bot talks to it."""
 
     mode: Literal["socket", "http"] = "socket"
+    """How Slack reaches the bot: `socket` (the bot connects) or `http` (Slack posts to `/slack/events`)."""
+
     base_url: Annotated[str, Field(pattern=r"^https?://.+/$")] = "https://slack.com/api/"
+    """Base address of Slack's Web API."""
+
     channel: Annotated[str, Field(pattern=r"^[CGD][A-Z0-9]{2,}$")]
+    """Id of the incident channel (`C…`), not its name. Invite the app to it."""
+
     bot_token_file: Path
+    """File with the bot token (`xoxb-…`), read again at each use."""
+
     app_token_file: Path | None = None
+    """File with the app-level token (`xapp-…`), read again at each use. The mode `socket` requires it."""
+
     signing_secret_file: Path | None = None
+    """File with the signing secret, read again at each use. The mode `http` requires it."""
+
     timeout_seconds: Seconds = 10.0
+    """How long one request to Slack may take, in seconds."""
 
     @model_validator(mode="after")
     def _mode_has_its_secret(self) -> "SlackSettings":
@@ -34,41 +43,65 @@ class SlackSettings(SettingsTable):
 
 
 class SlurmSettings(SettingsTable):
-    """How to ask Slurm's controller about the nodes; without this table it is not asked.
-
-    `scontrol` is Slurm's client, of a version that the controller takes, `conf_file` its slurm.conf when that
-    is not where the client looks. One question is asked for the whole cluster every `poll_seconds`.
-    """
+    """How to ask Slurm's controller about the nodes. Without this table, the bot does not ask it."""
 
     scontrol: str = "scontrol"
+    """Slurm's client, of a version that the controller accepts."""
+
     conf_file: Path | None = None
+    """The cluster's slurm.conf, when it is not where the client looks for it."""
+
     poll_seconds: Seconds = 30.0
+    """How often the bot asks, in seconds. One question covers the whole cluster."""
+
     timeout_seconds: Seconds = 10.0
+    """How long one question may take, in seconds."""
 
 
 class BotTable(SettingsTable):
-    """The bot's own table.
-
-    `report_interval_seconds` is the agents' interval: three missed reports are silence. Findings that stay
-    away for `clear_after_seconds` close their incident. An offer stands for `offer_lifetime_seconds`.
-    `sweep_seconds` bounds how late a deadline is noticed, `edit_seconds` how often one message is edited for
-    news alone, `offer_refresh_seconds` how old the list of pods that people are shown may be.
-    """
+    """The bot: where it listens, and how long it waits."""
 
     listen: str = "0.0.0.0:8443"
+    """Address and port for reports, `/healthz` and `/metrics`."""
+
     tls_cert_file: Path | None = None
+    """Certificate (PEM) of the bot. Without it and its key, the bot serves plain HTTP."""
+
     tls_key_file: Path | None = None
+    """Private key (PEM) of that certificate."""
+
     report_interval_seconds: Seconds = 30.0
+    """How often agents report, in seconds. A node that misses three reports is silent."""
+
     clear_after_seconds: Seconds = 300.0
+    """How long findings must stay away before their incident closes, in seconds."""
+
     offer_lifetime_seconds: Seconds = 3600.0
+    """How long people can approve an offer before it lapses, in seconds."""
+
     sweep_seconds: Seconds = 1.0
+    """How often deadlines are checked, in seconds."""
+
     repair_poll_seconds: Seconds = 2.0
+    """How often the progress of repairs is read, in seconds."""
+
     nodes_poll_seconds: Seconds = 5.0
+    """How often the list of nodes is read, in seconds."""
+
     offer_refresh_seconds: Seconds = 10.0
+    """How old the list of pods in an offer may become, in seconds."""
+
     record_retry_seconds: Seconds = 3.0
+    """How long to wait after Git did not take a commit, in seconds."""
+
     edit_seconds: Seconds = 3.0
+    """Shortest time between two edits of a message that only bring news, in seconds."""
+
     slack: SlackSettings
+    """The table `[bot.slack]`."""
+
     slurm: SlurmSettings | None = None
+    """The table `[bot.slurm]`."""
 
     @field_validator("listen")
     @classmethod
@@ -98,6 +131,7 @@ class BotTable(SettingsTable):
 
 
 class BotSettings(ProgramSettings):
-    """Everything the bot is told at start."""
+    """The settings of the bot."""
 
     bot: BotTable
+    """The table `[bot]`."""

@@ -1,7 +1,7 @@
 """Settings of the reconciler, and the tables it shares with the bot: one TOML file or the environment.
 
-The file holds the tables of all programs; each validates its own and passes over the others'. A variable
-`CLUSTERWRIGHT_GIT__URL` overrides `url` in the table `git`. What nobody knows is refused, wherever it stands.
+The file holds the tables of all programs. Each program validates its own tables and ignores the others. The
+variable `CLUSTERWRIGHT_GIT__URL` overrides `url` in the table `git`. Unknown keys are refused in both places.
 """
 
 import argparse
@@ -39,24 +39,43 @@ class SettingsTable(BaseModel):
 
 
 class GitSettings(SettingsTable):
-    """Where the cluster's repository is and how it is read and written.
-
-    `mirror` is a local directory that the program may create. `token_file` is read at each use. The back end
-    `github` writes by its REST API and needs `repository` (`owner/name`); `git` pushes to `url`.
-    """
+    """The cluster's repository: where it is, and how the programs read and write it."""
 
     url: str
+    """Address that `git fetch` takes. With the back end `git`, commits are pushed here too."""
+
     mirror: Path
+    """Local directory for a bare clone. The program creates it. It is a cache and may be lost."""
+
     token_file: Path | None = None
+    """File with the access token, read again at each use. Without it, no credentials are sent."""
+
     backend: Literal["github", "git"] = "github"
+    """How commits are written: `github` uses the REST API of GitHub, `git` pushes to `url`."""
+
     api_url: str = "https://api.github.com"
+    """Base address of the REST API. Set it for GitHub Enterprise Server."""
+
     repository: str | None = None
+    """Repository as `owner/name`. The back end `github` requires it."""
+
     config_branch: str = "main"
+    """Branch with the configuration, which people change by pull request."""
+
     incidents_branch: str = "incidents"
+    """Branch with incidents, decisions, repair records and outcomes, which the programs write."""
+
     poll_seconds: Seconds = 10.0
+    """How often the repository is fetched, in seconds."""
+
     timeout_seconds: Seconds = 30.0
+    """How long one git command or API request may take, in seconds."""
+
     committer_name: str = "Clusterwright"
+    """Name of the committer. The author of an approval is the person who approved."""
+
     committer_email: str = "clusterwright@localhost"
+    """E-mail address of the committer."""
 
     @model_validator(mode="after")
     def _github_names_its_repository(self) -> "GitSettings":
@@ -66,52 +85,83 @@ class GitSettings(SettingsTable):
 
 
 class KubernetesSettings(SettingsTable):
-    """How to reach the API server. Without `kubeconfig` the pod's own ServiceAccount is used."""
+    """How to reach the Kubernetes API server."""
 
     kubeconfig: Path | None = None
+    """A kubeconfig file. Without it, the ServiceAccount of the program's pod is used."""
+
     namespace: str = "clusterwright"
+    """Namespace of the programs, which holds the locks of repairs and the ConfigMap of the checks."""
+
     timeout_seconds: Seconds = 10.0
+    """How long one request may take, in seconds."""
 
 
 class RedfishSettings(SettingsTable):
-    """How to log in to the BMCs. `password_file` is read at each use."""
+    """How to log in to the BMCs of the nodes."""
 
     username: str | None = None
+    """Account on the BMCs. Without it, no credentials are sent."""
+
     password_file: Path | None = None
+    """File with the password of that account, read again at each use."""
+
     ca_file: Path | None = None
+    """Certificate authorities (PEM) that sign the BMCs' certificates. Without it, those of the system."""
+
     timeout_seconds: Seconds = 10.0
+    """How long one request to a BMC may take, in seconds."""
 
 
 class ReconcilerTable(SettingsTable):
-    """The reconciler's own table.
-
-    `manifests_dir` replaces the manifests that are packaged with the program. `report_interval_seconds` is
-    the agents' interval: a report older than three of them proves nothing. `workers` bounds the repairs that
-    are looked at at once. `apply_seconds` is how often our own definitions are applied again.
-    """
+    """The reconciler: where it asks for reports, how often it works, and how it reaches machines."""
 
     bot_url: str
+    """Address of the bot, which holds the newest report of each node."""
+
     bot_token_file: Path
+    """File with the ServiceAccount token that the bot accepts, read again at each use."""
+
     bot_ca_file: Path | None = None
+    """Certificate authority (PEM) that signed the bot's certificate. Without it, those of the system."""
+
     bot_timeout_seconds: Seconds = 5.0
+    """How long one request to the bot may take, in seconds."""
+
     report_interval_seconds: Seconds = 30.0
+    """How often agents report, in seconds. A report older than three intervals proves nothing."""
+
     manifests_dir: Path | None = None
+    """Directory whose `base/crds` replaces the custom resource definitions packaged with the program."""
+
     pass_seconds: Seconds = 2.0
+    """How often the reconciler compares Git with Kubernetes, in seconds."""
+
     apply_seconds: Seconds = 300.0
+    """How often the custom resource definitions and the checks' ConfigMap are applied again, in seconds."""
+
     workers: Annotated[int, Field(ge=1, le=64)] = 8
+    """How many repairs are worked on at the same time."""
+
     redfish: RedfishSettings = RedfishSettings()
+    """The table `[reconciler.redfish]`."""
 
 
 class ProgramSettings(BaseSettings):
-    """What the settings of one program have in common: the environment wins over the file."""
+    """The tables that the bot and the reconciler share. The environment overrides the file."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
     cluster: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    """Name of the cluster. It must be the name in `cluster.yaml`."""
+
     git: GitSettings
+    """The table `[git]`."""
+
     kubernetes: KubernetesSettings = KubernetesSettings()
+    """The table `[kubernetes]`."""
 
     @classmethod
     def settings_customise_sources(
@@ -127,9 +177,10 @@ class ProgramSettings(BaseSettings):
 
 
 class ReconcilerSettings(ProgramSettings):
-    """Everything the reconciler is told at start."""
+    """The settings of the reconciler."""
 
     reconciler: ReconcilerTable
+    """The table `[reconciler]`."""
 
 
 AnySettings = TypeVar("AnySettings", bound=ProgramSettings)

@@ -1,4 +1,4 @@
-"""What the README shows of the checks is true."""
+"""The example of a check in CONTRIBUTING.md works."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from checks.check import Check
 from tests.checks.host.scenes import Server, blind
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 def test_the_example_of_a_check_is_one(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     made: dict[str, object] = {}
     exec(example, made)
     check = made["CHECK"]

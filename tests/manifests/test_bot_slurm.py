@@ -24,7 +24,7 @@ OVERLAY = """
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [{manifests}/base]
-components: [{manifests}/overlays/{component}]
+components: [{manifests}/components/{component}]
 images: [{{name: clusterwright-slurm, newName: images.example.com/clusterwright, newTag: 0.1.0-slurm}}]
 """
 USER = 65532
