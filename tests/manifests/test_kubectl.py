@@ -15,7 +15,8 @@ from reconciler.incidents.progress import Phase
 from reconciler.incidents.records import Evidence, RepairRecord
 from reconciler.kube.connection import Connection
 from reconciler.kube.write import KubernetesWriter
-from reconciler.repair import steps
+from reconciler.repair.actions.reboot import REBOOT
+from reconciler.repair.actions.registry import make_plan
 from reconciler.repair.resource import RepairSpec, RepairStatus
 from tests.lab import manifests
 from tests.lab.kube.real import RealKube
@@ -41,7 +42,7 @@ def repair(real_server: RealKube) -> str:
     spec = example_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
     actor.create_repair(name, spec)
     stored = connection.request("GET", f"/apis/clusterwright.dev/v1alpha1/repairs/{name}")
-    status = RepairStatus(phase=Phase.RUNNING, step=steps.DRAIN, message="2 pods left", started_at=WHEN)
+    status = RepairStatus(phase=Phase.RUNNING, step="drain", message="2 pods left", started_at=WHEN)
     actor.write_status(
         name,
         stored.body["metadata"]["resourceVersion"],
@@ -51,7 +52,7 @@ def repair(real_server: RealKube) -> str:
 
 
 def example_spec() -> RepairSpec:
-    plan = steps.plan(Action.REBOOT, "redfish", ())
+    plan = make_plan(REBOOT, "redfish", ())
     evidence = Evidence(
         cluster="example",
         incident="gpu-01-abc123",
