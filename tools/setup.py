@@ -1,8 +1,8 @@
 """Prepares this machine for `make`: the virtual environment, and the programs that the tests start.
 
-    python -m tests.lab.setup demo     .venv with what the demo imports
-    python -m tests.lab.setup check    .venv with the linters and test tools too
-    python -m tests.lab.setup test     that, and Chromium, Go and the built control plane
+    python -m tools.setup demo     .venv with what the demo imports
+    python -m tools.setup check    .venv with the linters and test tools too
+    python -m tools.setup test     that, and Chromium, Go and the built control plane
 
 Runs before anything is installed, so it needs the standard library only. Says nothing when nothing is to do.
 """
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tests.lab.kube import binaries, build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.json"
 LOCKS = ROOT / "requirements"
@@ -196,5 +196,5 @@ def install_go() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in LEVELS:
-        sys.exit(f"usage: python -m tests.lab.setup {'|'.join(LEVELS)}")
+        sys.exit(f"usage: python -m tools.setup {'|'.join(LEVELS)}")
     sys.exit(main(sys.argv[1]))

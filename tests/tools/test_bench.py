@@ -15,7 +15,7 @@ TIMEOUT = 120.0
 def test_every_nvml_call_is_measured_with_or_without_a_gpu(tmp_path: Path) -> None:
     require(None if shutil.which("cc") else "no C compiler here; `make test` says how to install one")
     out = tmp_path / "bench.json"
-    command = [sys.executable, "-m", "tests.lab.bench_gpu", "--stand-in", "--agent-minutes", "0"]
+    command = [sys.executable, "-m", "tools.bench.gpu", "--stand-in", "--agent-minutes", "0"]
     command += ["--rounds", "20", "--out", str(out)]
     subprocess.run(command, cwd=ROOT, timeout=TIMEOUT, check=True)
     document = json.loads(out.read_text())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.bench_process import Usage
+from tools.bench.process import Usage
 
 PATIENCE_SECONDS = 90.0
 
@@ -28,7 +28,7 @@ def test_a_terminal_that_is_closed_ends_the_demo_and_all_that_it_started() -> No
     demo, terminal = pty.fork()
     if demo == 0:
         os.environ["TERM"] = "xterm"
-        os.execv(sys.executable, [sys.executable, "-m", "tests.lab.demo"])
+        os.execv(sys.executable, [sys.executable, "-m", "tools.demo"])
     wait_for_text(terminal, b"http://")
     started = [each.pid for each in Usage(demo).children()]
     assert len(started) > 10

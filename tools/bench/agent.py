@@ -1,6 +1,6 @@
 """What the agent costs a node: memory, an idle core, a flood of kernel lines; beside what others publish.
 
-    python -m tests.lab.bench_agent [--idle-minutes 10] [--lines 800000] [--format table|json] [--out FILE]
+    python -m tools.bench.agent [--idle-minutes 10] [--lines 800000] [--format table|json] [--out FILE]
 
 The agent runs as it does on a node: TLS to a bot, a state directory, a server's sysfs and procfs, NVML in
 its child. Floods come through the lab's plain file; what reading that file costs is taken off, and what
@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.lab import published_costs
-from tests.lab.bench_node import PROBE_SECONDS, BenchNode, Kernel, PlainFile
-from tests.lab.bench_process import (
+from tests.lab.kmsg.device import Device
+from tests.lab.program import end_as_by_keyboard
+from tools.bench import published_costs
+from tools.bench.node import PROBE_SECONDS, BenchNode, Kernel, PlainFile
+from tools.bench.process import (
     Usage,
     awake,
     file_read_seconds,
@@ -28,8 +30,6 @@ from tests.lab.bench_process import (
     together_mb,
     waking_factor,
 )
-from tests.lab.kmsg.device import Device
-from tests.lab.program import end_as_by_keyboard
 
 SETTLE_SECONDS = 8.0
 """Time after the first report until the agent has looked at everything once."""
@@ -197,7 +197,7 @@ def _table(figures: list[Figure]) -> str:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench_agent", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.agent", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--idle-minutes", type=float, default=10.0)
     parser.add_argument("--lines", type=int, default=800_000)
     parser.add_argument("--format", choices=("table", "json"), default="table")

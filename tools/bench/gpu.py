@@ -1,6 +1,6 @@
 """What asking a real GPU costs: each NVML call, a whole look of the agent's child, the agent on the node.
 
-    python -m tests.lab.bench_gpu [--rounds 200] [--load COMMAND] [--agent-minutes 3] [--stand-in] [--out F]
+    python -m tools.bench.gpu [--rounds 200] [--load COMMAND] [--agent-minutes 3] [--stand-in] [--out F]
 
 Needs nothing but a node with an NVIDIA driver; says so where there is none. With --load, everything is
 measured again while COMMAND runs. Nothing is changed on the GPU. With --stand-in a machine without one asks
@@ -24,13 +24,13 @@ from checks.gpu.clients import COMPUTE, DRAWING
 from checks.gpu.pci import Bus, text
 from checks.gpu.process import Child, Silence
 from checks.gpu.sample import Library, Open, Read, Refused, describe
-from tests.lab.bench_cost import cost
-from tests.lab.bench_node import GPUS
-from tests.lab.bench_process import Usage, together_mb
 from tests.lab.noderoot import gpu_address
 from tests.lab.nvml import library
 from tests.lab.nvml.library import Machine
 from tests.lab.program import end_as_by_keyboard
+from tools.bench.cost import cost
+from tools.bench.node import GPUS
+from tools.bench.process import Usage, together_mb
 
 BATCH_ROUNDS = 200
 LOAD_SECONDS = 10.0
@@ -115,7 +115,7 @@ def _measure(gpus: list[str], rounds: int, root: Path) -> dict[str, Any]:
         memory = {"rss_mb": usage.rss_mb(), "peak_mb": usage.peak_mb(), "private_mb": usage.anonymous_mb()}
     finally:
         child.close()
-    command = [sys.executable, "-m", "tests.lab.bench_gpu_calls", gpus[0], str(rounds)]
+    command = [sys.executable, "-m", "tools.bench.gpu_calls", gpus[0], str(rounds)]
     calls = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=600).stdout)
     return {
         "open and first look, ms": opened,
@@ -199,7 +199,7 @@ def _table(document: dict[str, Any]) -> str:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench_gpu", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog="make bench-gpu", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=BATCH_ROUNDS)
     parser.add_argument("--load", help="a command that keeps the GPU busy until it is ended")
     parser.add_argument("--agent-minutes", type=float, default=3.0, help="0: leave the agent out")

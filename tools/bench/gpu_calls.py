@@ -1,4 +1,4 @@
-"""What each NVML call of the child costs on one GPU: `bench_gpu_calls ADDRESS ROUNDS`, JSON on stdout."""
+"""What each NVML call of the child costs on one GPU: `gpu_calls ADDRESS ROUNDS`, JSON on stdout."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import pynvml
 
 from checks.gpu.nvml import BATCH, FIELDS
 from checks.gpu.sample import describe
-from tests.lab.bench_cost import Cost, cost
+from tools.bench.cost import Cost, cost
 
 
 def calls(gpu: str, rounds: int) -> Iterator[Cost]:

@@ -13,7 +13,7 @@ import pytest
 from tests.lab.kube import binaries
 from tests.lab.kube.build import MODULE, OLDEST_GO, TARGETS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 TOOLS = "/usr/bin:/bin"
 
 
@@ -90,7 +90,7 @@ def test_the_versions_are_those_of_the_module() -> None:
 def test_a_missing_control_plane_is_seen(tmp_path: Path, ci: str, outcome: str) -> None:
     env = {name: value for name, value in os.environ.items() if name not in ("CI", "KUBEBUILDER_ASSETS")}
     env |= {"LAB_CACHE": str(tmp_path)} | ({"CI": ci} if ci else {})
-    test = "tests/kube/test_published.py"
+    test = "tests/lab/tests/kube/test_published.py"
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
     shown = " ".join(done.stdout.split())

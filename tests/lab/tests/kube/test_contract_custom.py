@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-OURS = Path(__file__).parents[2] / "manifests" / "base" / "crds" / "repairs.yaml"
+OURS = Path(__file__).parents[4] / "manifests" / "base" / "crds" / "repairs.yaml"
 
 
 class Custom:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.lab.kube.kube import Kube
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-OURS = Path(__file__).parents[2] / "manifests" / "base" / "crds" / "repairs.yaml"
+OURS = Path(__file__).parents[4] / "manifests" / "base" / "crds" / "repairs.yaml"
 
 
 def definition(**extra: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.lab.kube.fixture import require_real
 if TYPE_CHECKING:
     from tests.lab.kube.real import RealKube
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 ORPHAN = """
 import pathlib, sys, time

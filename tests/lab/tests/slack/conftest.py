@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.boltapp import BoltApp
+from tests.lab.tests.slack.boltapp import BoltApp
 
 CHANNEL = "C0GPU0001"
 APPROVER = "U0APPROVE"

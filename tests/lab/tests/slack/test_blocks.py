@@ -8,8 +8,8 @@ from tests.lab.slack.blocks import message_problems, refuse_bad_message
 from tests.lab.slack.emulator import Slack
 from tests.lab.slack.viewcheck import refuse_bad_view
 from tests.lab.slack.wire import SlackError
-from tests.slack.conftest import CHANNEL
-from tests.slack.plainclient import call
+from tests.lab.tests.slack.conftest import CHANNEL
+from tests.lab.tests.slack.plainclient import call
 
 Json = dict[str, Any]
 

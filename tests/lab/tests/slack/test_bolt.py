@@ -4,8 +4,8 @@ import pytest
 from slack_sdk.errors import SlackApiError
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.boltapp import BoltApp
-from tests.slack.conftest import APPROVER, CHANNEL
+from tests.lab.tests.slack.boltapp import BoltApp
+from tests.lab.tests.slack.conftest import APPROVER, CHANNEL
 
 BUTTONS = [
     {

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.conftest import CHANNEL
-from tests.slack.plainclient import call, send
+from tests.lab.tests.slack.conftest import CHANNEL
+from tests.lab.tests.slack.plainclient import call, send
 
 METHOD = "chat.postMessage"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.boltapp import HOME_VIEW, REASON_VIEW, BoltApp
-from tests.slack.conftest import APPROVER, CHANNEL
-from tests.slack.plainclient import call, post_json
+from tests.lab.tests.slack.boltapp import HOME_VIEW, REASON_VIEW, BoltApp
+from tests.lab.tests.slack.conftest import APPROVER, CHANNEL
+from tests.lab.tests.slack.plainclient import call, post_json
 
 Json = dict[str, Any]
 

@@ -8,9 +8,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.lab.browser import open_browser
 from tests.lab.slack.emulator import Slack
-from tests.slack.boltapp import BoltApp
-from tests.slack.conftest import APPROVER, CHANNEL
-from tests.slack.plainclient import call
+from tests.lab.tests.slack.boltapp import BoltApp
+from tests.lab.tests.slack.conftest import APPROVER, CHANNEL
+from tests.lab.tests.slack.plainclient import call
 
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 HOSTILE = (

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.boltapp import BoltApp
-from tests.slack.conftest import APPROVER, CHANNEL
-from tests.slack.plainclient import call
+from tests.lab.tests.slack.boltapp import BoltApp
+from tests.lab.tests.slack.conftest import APPROVER, CHANNEL
+from tests.lab.tests.slack.plainclient import call
 
 Socket = aiohttp.ClientWebSocketResponse
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.lab.slack.emulator import Slack
-from tests.slack.conftest import APPROVER, CHANNEL
-from tests.slack.plainclient import call, call_form, send
+from tests.lab.tests.slack.conftest import APPROVER, CHANNEL
+from tests.lab.tests.slack.plainclient import call, call_form, send
 
 
 def post(slack: Slack, **args: Any) -> dict[str, Any]:
