@@ -197,7 +197,8 @@ def _table(figures: list[Figure]) -> str:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.agent", description=(__doc__ or "").split("\n")[0])
+    description = (__doc__ or "").split("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.agent", description=description)
     parser.add_argument("--idle-minutes", type=float, default=10.0)
     parser.add_argument("--lines", type=int, default=800_000)
     parser.add_argument("--format", choices=("table", "json"), default="table")
