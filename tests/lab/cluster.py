@@ -164,7 +164,7 @@ class Cluster:
         self.github = self._running(GitHub(self.workdir / "github"))
         self.slack = self._running(Slack(port=self._slack_port))
         self._settle_people()
-        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names))
+        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names, delays=self.pace.machines))
         self.github.seed(configuration(self), branch="main")
         self._start_programs()
         self._start_nodes()

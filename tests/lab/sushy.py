@@ -1,12 +1,13 @@
-"""BMCs: a real sushy-emulator with one machine per node, a hook that flips the nodes, a proxy in front.
+"""A real sushy-emulator with one machine per node: what the lab's own Redfish is held against.
 
-    product ── http ──► proxy ──► sushy-emulator ── PUT on a power change ──► hook ──► on_power(node, "Off")
-                                       ▲                                       │
-                                       └────── reads what is pending ◄─────────┘
+    client ── http ──► sushy-emulator ── PUT on a power change ──► hook ──► on_power(node, "Off")
+                             ▲                                      │
+                             └────── reads what is pending ◄────────┘
 
-The emulator applies a power change 0 to 11 s after it was asked for, and only when somebody reads the system,
-so a poller reads exactly the machines that have something pending, when it is due. `tests/lab/hook.py` says
-which notification means what.
+The emulator applies a power change 0 to 11 s after it was asked for, and only when somebody reads the system.
+So a poller reads exactly the machines that have something pending, when it is due. `tests/lab/sushy_hook.py`
+says which notification means what. A restart takes the power away inside the POST, as no real machine does,
+and random seconds make it slow: that is why the lab itself uses `tests/lab/bmc.py`.
 """
 
 import base64
@@ -14,7 +15,6 @@ import http.client
 import json
 import os
 import queue
-import re
 import secrets
 import subprocess
 import sys
@@ -28,9 +28,8 @@ from typing import Self
 
 import bcrypt
 
-from tests.lab.hook import Power, PowerHook
 from tests.lab.ports import free_ports
-from tests.lab.proxy import BmcProxy, Fault
+from tests.lab.sushy_hook import Power, PowerHook
 
 START_SECONDS = 40.0
 REREAD_SECONDS = 0.5
@@ -48,7 +47,7 @@ sys.exit(main())
 """The `sushy-emulator` script by import, so that any interpreter runs it; ends when its stdin closes."""
 
 
-class Bmc:
+class SushyBmc:
     """One emulated BMC per node, reached through one address.
 
     `on_power(node, "Off" | "On")` is called for every power change, in order and in a thread of its own.
@@ -65,8 +64,7 @@ class Bmc:
         self.password_file = self._dir / "password"
         self.password_file.write_text(self.password)
         self._names = {node: str(uuid.uuid5(uuid.NAMESPACE_DNS, node)) for node in nodes}
-        self._nodes = {each: node for node, each in self._names.items()} | {node: node for node in nodes}
-        self.proxy = BmcProxy(self._node_of)
+        self._port = 0
         self._emulator: subprocess.Popen[bytes] | None = None
         self._hook = PowerHook(self._changed)
         self._events: queue.Queue[tuple[str, str] | None] = queue.Queue()
@@ -81,14 +79,9 @@ class Bmc:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    @property
-    def system_template(self) -> str:
-        """The `redfish.system` of a pool in the cluster repository."""
-        return self.proxy.url + "/redfish/v1/Systems/{node}"
-
     def system_url(self, node: str) -> str:
-        """Where the product finds the machine of `node`: by name, which the emulator answers with a 307."""
-        return self.system_template.format(node=node)
+        """Where a client finds the machine of `node`: by name, which the emulator answers with a 307."""
+        return f"http://127.0.0.1:{self._port}/redfish/v1/Systems/{node}"
 
     def resets(self, node: str) -> int:
         """How often the machine really went down: restarts begun and power-offs applied."""
@@ -98,40 +91,8 @@ class Bmc:
         """The machine's power state as last notified."""
         return self._hook.machine(node).state
 
-    def reset_posts(self, node: str) -> int:
-        """How many reset POSTs arrived at the proxy, refused ones included."""
-        return sum(post.node == node for post in tuple(self.proxy.posts))
-
-    def lose_next_reply(self, node: str) -> None:
-        """Let the BMC carry out the next reset, then drop the connection without an answer."""
-        self.proxy.trouble(node, Fault.LOSE)
-
-    def fail_next_reply(self, node: str) -> None:
-        """Let the BMC carry out the next reset, then answer 500."""
-        self.proxy.trouble(node, Fault.FAIL)
-
-    def refuse(self, node: str) -> None:
-        """Answer every reset with 409 and carry out none, until `clear`."""
-        self.proxy.trouble(node, Fault.REFUSE)
-
-    def hang(self, node: str, seconds: float, method: str = "POST") -> None:
-        """Make requests wait `seconds` before they are carried out, client or no client, until `clear`."""
-        self.proxy.trouble(node, Fault.HANG, method=method, seconds=seconds)
-
-    def clear(self, node: str) -> None:
-        """Behave again."""
-        self.proxy.clear(node)
-
-    def down(self) -> None:
-        """Take the network to all BMCs away; connections are refused."""
-        self.proxy.down()
-
-    def up(self) -> None:
-        """Bring the network back, at the same address."""
-        self.proxy.up()
-
     def start(self) -> None:
-        """Start emulator, hook, poller and proxy; returns when the emulator answers."""
+        """Start emulator, hook and poller; returns when the emulator answers."""
         self._stopping = False
         self._start_emulator(self._hook.start())
         self._threads = [
@@ -140,11 +101,9 @@ class Bmc:
         ]
         for thread in self._threads:
             thread.start()
-        self.proxy.up()
 
     def stop(self) -> None:
         """Kill the emulator; what is pending waits on its disk for the next `start`."""
-        self.proxy.down()
         self._stopping = True
         self._wake.set()
         self._events.put(None)
@@ -156,10 +115,6 @@ class Bmc:
             self._emulator.communicate()
             self._emulator = None
         self._hook.stop()
-
-    def _node_of(self, path: str) -> str | None:
-        found = re.match(r"/redfish/v1/Systems/([^/?]+)", path)
-        return self._nodes.get(found[1]) if found else None
 
     def _changed(self, node: str, before: Power, after: Power) -> None:
         if after.state != before.state:
@@ -191,8 +146,7 @@ class Bmc:
                 self._hook.read(node, str(body["PowerState"]))
 
     def _get(self, path: str) -> dict[str, object]:
-        assert self.proxy.upstream is not None
-        link = http.client.HTTPConnection(*self.proxy.upstream, timeout=10)
+        link = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
         login = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
         try:
             link.request("GET", path, headers={"Authorization": f"Basic {login}"})
@@ -203,8 +157,8 @@ class Bmc:
     def _start_emulator(self, hook_url: str) -> None:
         config, log = self._dir / "emulator.conf", self._dir / "emulator.log"
         for _ in range(3):
-            port = free_ports()[0]
-            config.write_text(self._config(port, hook_url))
+            self._port = self._port or free_ports()[0]
+            config.write_text(self._config(self._port, hook_url))
             with log.open("ab") as output:
                 self._emulator = subprocess.Popen(
                     [sys.executable, "-c", RUN_EMULATOR, "--config", str(config)],
@@ -213,9 +167,9 @@ class Bmc:
                     stderr=output,
                     env={name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
                 )
-            self.proxy.upstream = ("127.0.0.1", port)
             if self._answers(self._emulator):
                 return
+            self._port = 0
         raise RuntimeError(f"sushy-emulator does not start; the end of {log}:\n{log.read_text()[-2000:]}")
 
     def _answers(self, process: subprocess.Popen[bytes]) -> bool:

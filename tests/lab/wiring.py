@@ -9,6 +9,7 @@ import yaml
 
 from checks.report import AUDIENCE
 from tests.lab import hardware
+from tests.lab.machines import Delays
 
 if TYPE_CHECKING:
     from tests.lab.cluster import Cluster
@@ -55,6 +56,7 @@ class Pace:
     offer_seconds: float = 3600.0
     poll_seconds: float = 1.0
     git_seconds: float = 2.0
+    machines: Delays = field(default_factory=Delays)
     policy: Mapping[str, str | int] = field(
         default_factory=lambda: {
             "approvalLifetime": "60m",

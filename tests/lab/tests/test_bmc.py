@@ -1,22 +1,22 @@
-"""The lab's BMCs: that they count resets truly and flip power as the real emulator says."""
+"""The lab's BMCs: they speak Redfish as a real emulator does, and their machines obey later."""
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
+import httpx
 import pytest
 
-from reconciler.repair.providers.machine import Machine, Refused, Sent
+from reconciler.repair.providers.machine import Machine, Refused, Sent, Unknown
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
-from tests.lab.hook import Power, notified, read
+from tests.lab.machines import Delays
+from tests.lab.sushy import SushyBmc
 
-ON = {"name": "gpu-01", "power_state": "On", "pending_power": None}
-
-
-def restarting(apply_time: int, **other: str) -> dict[str, Any]:
-    pending = {"power_state": "ForceRestart", "apply_time": apply_time}
-    return {"name": "gpu-01", "power_state": "Off", "pending_power": pending, **other}
+DELAYS = Delays(obey_seconds=0.6, off_seconds=0.3)
+NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04")
+PATIENCE_SECONDS = 60.0
+"""A real sushy-emulator obeys up to 11 s late, and a busy machine notices later still."""
 
 
 @pytest.fixture(scope="module")
@@ -29,61 +29,95 @@ def bmc(tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, str]])
     def remember(node: str, state: str) -> None:
         events.append((node, state))
 
-    with Bmc(tmp_path_factory.mktemp("bmc"), ("gpu-01", "gpu-02"), remember) as running:
+    with Bmc(tmp_path_factory.mktemp("bmc"), NODES, remember, DELAYS) as running:
         yield running
 
 
-def wait_for(what: Callable[[], bool], seconds: float) -> None:
-    until = time.monotonic() + seconds
+@pytest.fixture
+def redfish(bmc: Bmc) -> Redfish:
+    return Redfish(bmc.username, bmc.password)
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
     while not what():
         assert time.monotonic() < until, "not seen in time"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-def test_a_restart_counts_when_it_begins_and_not_when_it_ends() -> None:
-    down = notified(Power(), restarting(100))
-    assert (down.state, down.due, down.resets) == ("Off", 100.0, 1)
-    up = notified(down, ON)
-    assert (up.state, up.due, up.resets) == ("On", None, 1)
+@pytest.mark.parametrize("kind", [Bmc, SushyBmc])
+def test_ours_and_a_real_emulator_restart_a_machine_alike(kind: type[Bmc | SushyBmc], tmp_path: Path) -> None:
+    events: list[tuple[str, str]] = []
+    with kind(tmp_path, ("gpu-01", "gpu-02"), lambda node, state: events.append((node, state))) as bmc:
+        redfish, address = Redfish(bmc.username, bmc.password), bmc.system_url("gpu-01")
+        assert httpx.get(address, auth=(bmc.username, bmc.password)).status_code == 307
+        assert httpx.get(address).status_code == 401
+        assert isinstance(redfish.observe(bmc.system_url("gpu-99")), Unknown)
+        machine = redfish.observe(address)
+        assert isinstance(machine, Machine)
+        assert (machine.power, len(machine.uuid)) == ("On", 36)
+        assert {"On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart"} <= {
+            *machine.reset_types
+        }
+        assert redfish.reset(address, "ForceRestart") == Sent()
+        wait_for(lambda: ("gpu-01", "Off") in events)
+        bmc.stop()
+        assert isinstance(redfish.reset(address, "ForceRestart"), Refused)
+        bmc.start()
+        wait_for(lambda: events == [("gpu-01", "Off"), ("gpu-01", "On")])
+        assert bmc.system_url("gpu-01") == address
+        back = redfish.observe(address)
+        assert isinstance(back, Machine)
+        assert (back.power, back.uuid) == ("On", machine.uuid)
+        assert (bmc.resets("gpu-01"), bmc.resets("gpu-02")) == (1, 0)
 
 
-def test_a_second_restart_while_the_machine_is_down_counts_again() -> None:
-    first = notified(Power(), restarting(100))
-    assert notified(first, restarting(105)).resets == 2
-    assert notified(first, restarting(100)).resets == 2
+def test_a_machine_stays_on_for_a_while_after_its_order_was_accepted(bmc: Bmc, redfish: Redfish) -> None:
+    began = time.monotonic()
+    assert redfish.reset(bmc.system_url("gpu-01"), "ForceRestart") == Sent()
+    answered = redfish.observe(bmc.system_url("gpu-01"))
+    seen_at = time.monotonic() - began
+    assert isinstance(answered, Machine)
+    assert (answered.power, bmc.resets("gpu-01")) == ("On", 0) or seen_at > DELAYS.obey_seconds
+    wait_for(lambda: bmc.resets("gpu-01") == 1)
+    assert time.monotonic() - began >= DELAYS.obey_seconds
+    wait_for(lambda: bmc.power("gpu-01") == "On")
+    assert time.monotonic() - began >= DELAYS.obey_seconds + DELAYS.off_seconds
 
 
-def test_another_change_while_a_restart_is_pending_is_no_reset() -> None:
-    first = notified(Power(), restarting(100))
-    assert notified(first, restarting(100, boot_device="Pxe")).resets == 1
-
-
-def test_a_power_off_counts_when_it_applies() -> None:
-    pending = {"power_state": "Off", "apply_time": 100}
-    asked = notified(Power(), ON | {"pending_power": pending})
-    assert (asked.state, asked.resets) == ("On", 0)
-    assert notified(asked, {**ON, "power_state": "Off"}).resets == 1
-
-
-def test_a_notice_that_came_too_late_is_mended_by_reading() -> None:
-    late = notified(notified(Power(), ON), restarting(100))
-    assert read(late, "On", now=99.0) == late
-    assert (read(late, "On", now=100.1).state, read(late, "On", now=100.1).due) == ("On", None)
-
-
-def test_a_machine_goes_down_at_once_and_comes_back_although_the_emulator_was_restarted(
-    bmc: Bmc, events: list[tuple[str, str]]
+def test_an_order_that_is_ignored_is_accepted_all_the_same(
+    bmc: Bmc, redfish: Redfish, events: list[tuple[str, str]]
 ) -> None:
-    redfish, address = Redfish(bmc.username, bmc.password), bmc.system_url("gpu-01")
-    assert redfish.reset(address, "ForceRestart") == Sent()
-    wait_for(lambda: ("gpu-01", "Off") in events, 30)
-    bmc.stop()
-    assert isinstance(redfish.reset(address, "ForceRestart"), Refused)
-    bmc.start()
-    wait_for(lambda: events == [("gpu-01", "Off"), ("gpu-01", "On")], 60)
-    assert bmc.system_url("gpu-01") == address
-    machine = redfish.observe(address)
-    assert isinstance(machine, Machine)
-    assert machine.power == "On"
-    assert (bmc.resets("gpu-01"), bmc.reset_posts("gpu-01")) == (1, 1)
-    assert (bmc.resets("gpu-02"), bmc.reset_posts("gpu-02")) == (0, 0)
+    bmc.ignore_next_order("gpu-02")
+    assert redfish.reset(bmc.system_url("gpu-02"), "GracefulRestart") == Sent()
+    assert redfish.reset(bmc.system_url("gpu-02"), "ForceRestart") == Sent()
+    wait_for(lambda: ("gpu-02", "On") in events)
+    assert bmc.orders("gpu-02") == ["GracefulRestart", "ForceRestart"]
+    assert bmc.resets("gpu-02") == 1
+
+
+def test_a_machine_that_is_off_stays_off_until_it_is_switched_on(bmc: Bmc, redfish: Redfish) -> None:
+    address = bmc.system_url("gpu-03")
+    assert redfish.reset(address, "GracefulShutdown") == Sent()
+    wait_for(lambda: bmc.power("gpu-03") == "Off")
+    assert isinstance(seen := redfish.observe(address), Machine)
+    assert seen.power == "Off"
+    assert redfish.reset(address, "On") == Sent()
+    wait_for(lambda: bmc.power("gpu-03") == "On")
+    assert bmc.resets("gpu-03") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "", 405),
+        ("POST", "/Actions/ComputerSystem.Reset", 400),
+        ("GET", "/Processors", 404),
+    ],
+)
+def test_what_redfish_does_not_offer_is_refused(bmc: Bmc, method: str, path: str, status: int) -> None:
+    login = (bmc.username, bmc.password)
+    place = httpx.get(bmc.system_url("gpu-04"), auth=login, follow_redirects=True).json()["@odata.id"]
+    answer = httpx.request(method, f"{bmc.proxy.url}{place}{path}", auth=login, json={"ResetType": "Nmi"})
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"]
