@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kube.fixture import require_real
+from tests.lab.watchdog import running_in
 
 if TYPE_CHECKING:
     from tests.lab.kube.real import RealKube
@@ -59,23 +60,10 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     assert parent.stdout is not None
     with parent.stdout as output:
         assert output.readline() == b"ready\n"
-        assert len(_processes_of(tmp_path)) >= 3
+        assert len(running_in(tmp_path)) >= 3
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait(10)
     ends = time.monotonic() + 60
-    while left := _processes_of(tmp_path):
+    while left := running_in(tmp_path):
         assert time.monotonic() < ends, left
         time.sleep(0.1)
-
-
-def _processes_of(folder: Path) -> list[str]:
-    """Command lines that name a folder, of running processes."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if f"{folder}/" in line:
-            found.append(line)
-    return found
