@@ -161,6 +161,7 @@ class Cluster:
         self.kube = start(self._backend, self.workdir / "kube")
         self._stack.callback(self.kube.stop)
         apply_identities(self.kube)
+        self.kube.watch_nodes(self.pace.node_grace_seconds)
         self.github = self._running(GitHub(self.workdir / "github"))
         self.slack = self._running(Slack(port=self._slack_port))
         self._settle_people()
@@ -204,8 +205,9 @@ class Cluster:
         self.bmc.on_power = lambda name, state: self.nodes[name].power(state)
         for index, name in enumerate(self._names):
             node = Node(
-                name, self.kube, self.workdir, self.bot_url, index, gpus=self.gpus, agent_settings=settings
-            )
+                name, self.kube, self.workdir, self.bot_url, index, gpus=self.gpus,
+                boot_seconds=self.pace.boot_seconds, agent_settings=settings,
+            )  # fmt: skip
             self.nodes[name] = node
             self._running(node)
         for node in self.nodes.values():

@@ -6,12 +6,14 @@ import json
 import ssl
 import time
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -162,6 +164,30 @@ class Kube(ABC):
     @abstractmethod
     def compact(self) -> None:
         """Forget old revisions, so that they are answered with 410; open watches end as by a restart."""
+
+    @abstractmethod
+    def watch_nodes(self, grace_seconds: float) -> None:
+        """Run node lifecycle, taint eviction and pod garbage collection from now on.
+
+        A node whose Lease was not renewed for `grace_seconds` becomes Ready Unknown and is tainted.
+        """
+
+    @contextmanager
+    def held_controllers(self) -> Iterator[None]:
+        """Let the controllers do nothing meanwhile, as when they are behind with their work."""
+        self._hold_controllers(held=True)
+        try:
+            yield
+        finally:
+            self._hold_controllers(held=False)
+
+    @abstractmethod
+    def throttle(self, namespace: str, account: str) -> httpx.Response:
+        """Have API priority and fairness reject a request of a service account; return its answer."""
+
+    @abstractmethod
+    def _hold_controllers(self, *, held: bool) -> None:
+        """Stop the controllers or let them go on."""
 
     @abstractmethod
     def stop(self) -> None:

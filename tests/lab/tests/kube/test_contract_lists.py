@@ -115,6 +115,24 @@ def test_pages_of_a_selection_hold_only_it(kube: Kube, leases: str) -> None:
     assert (names(first), names(second)) == ("ab", "c")
 
 
+def test_the_pods_of_a_node_come_in_pages(kube: Kube, namespace: str, node: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    for name, where in (("a", node), ("b", "elsewhere"), ("c", node), ("d", node)):
+        spec = {"nodeName": where, "containers": [{"name": "c", "image": "example"}]}
+        assert kube.request("POST", path, {"metadata": {"name": name}, "spec": spec})[0] == 201
+    page = {"limit": "2", "fieldSelector": f"spec.nodeName={node}"}
+    _, first = kube.request("GET", "/api/v1/pods", params=page)
+    assert names(first) == "ac"
+    assert "remainingItemCount" not in first["metadata"]
+    kube.request("DELETE", f"{path}/d", {"gracePeriodSeconds": 0})
+    again = {**page, "continue": first["metadata"]["continue"]}
+    _, second = kube.request("GET", "/api/v1/pods", params=again)
+    assert names(second) == "d"
+    assert not second["metadata"].get("continue")
+    for name in "abc":
+        kube.request("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
+
+
 def test_a_made_up_continue_token_is_refused(kube: Kube, leases: str) -> None:
     assert kube.request("GET", leases, params={"continue": "nonsense"})[0] == 400
 

@@ -71,6 +71,22 @@ def test_a_token_for_another_audience_proves_nothing(kube: Kube, namespace: str,
     assert 'token audiences ["elsewhere"] is invalid for the target audiences' in status["error"]
 
 
+def test_a_review_without_audiences_means_the_server_itself(kube: Kube, namespace: str, account: str) -> None:
+    issuer = "https://kubernetes.default.svc"
+    assert review(kube, kube.token(namespace, account))["audiences"] == [issuer]
+    assert not review(kube, kube.token(namespace, account, (AUDIENCE,))).get("authenticated")
+
+
+def test_only_the_audiences_that_were_asked_for_are_named(kube: Kube, namespace: str, account: str) -> None:
+    token = kube.token(namespace, account, (AUDIENCE, "second", "third"))
+    assert set(review(kube, token, "third", AUDIENCE, "fourth")["audiences"]) == {AUDIENCE, "third"}
+
+
+def test_a_static_token_is_good_for_the_server_alone(kube: Kube) -> None:
+    assert review(kube, kube.admin_token)["authenticated"] is True
+    assert not review(kube, kube.admin_token, AUDIENCE).get("authenticated")
+
+
 def test_an_expired_token_proves_nothing(kube: Kube, namespace: str, account: str) -> None:
     status = review(kube, kube.token(namespace, account, (AUDIENCE,), seconds=0), AUDIENCE)
     assert not status.get("authenticated")
@@ -90,18 +106,19 @@ def test_a_forged_token_proves_nothing(kube: Kube, namespace: str, account: str)
     assert not review(kube, f"{head}.{payload}.{turned}", AUDIENCE).get("authenticated")
 
 
-def test_a_token_ends_with_its_pod(kube: Kube, namespace: str, account: str, pod: tuple[str, str]) -> None:
+def test_a_token_ends_with_its_pod(
+    kube: Kube, namespace: str, account: str, pod: tuple[str, str], eventually
+) -> None:
     token = kube.token(namespace, account, (AUDIENCE,), pod)
     kube.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod[0]}", {"gracePeriodSeconds": 0})
-    status = review(kube, token, AUDIENCE)
-    assert not status.get("authenticated")
-    assert status["error"]
+    eventually(lambda: not review(kube, token, AUDIENCE).get("authenticated"))
+    assert review(kube, token, AUDIENCE)["error"]
 
 
-def test_a_token_ends_with_its_account(kube: Kube, namespace: str, account: str) -> None:
+def test_a_token_ends_with_its_account(kube: Kube, namespace: str, account: str, eventually) -> None:
     token = kube.token(namespace, account, (AUDIENCE,))
     kube.request("DELETE", f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}")
-    assert not review(kube, token, AUDIENCE).get("authenticated")
+    eventually(lambda: not review(kube, token, AUDIENCE).get("authenticated"))
 
 
 def test_the_request_says_how_long_the_token_lasts(kube: Kube, namespace: str, account: str) -> None:
