@@ -34,6 +34,8 @@ class Kube(ABC):
 
     def __init__(self, workdir: Path) -> None:
         self.workdir = workdir
+        self.client_url = ""
+        """Where kubeconfigs of service accounts lead, if not straight to the server."""
         self._client: httpx.Client | None = None
 
     @property
@@ -109,11 +111,11 @@ class Kube(ABC):
         token_file = self.workdir / f"{namespace}-{account}.token"
         token_file.write_text(self.token(namespace, account))
         path = self.workdir / f"{namespace}-{account}.kubeconfig"
-        return self.kubeconfig(path, {"tokenFile": str(token_file)}, namespace)
+        return self.kubeconfig(path, {"tokenFile": str(token_file)}, namespace, self.client_url)
 
-    def kubeconfig(self, path: Path, user: dict[str, str], namespace: str = "default") -> Path:
-        """Write a kubeconfig for a user entry."""
-        cluster = {"server": self.url} | (
+    def kubeconfig(self, path: Path, user: dict[str, str], namespace: str = "", url: str = "") -> Path:
+        """Write a kubeconfig for a user entry; `url` is another way to the server than its own."""
+        cluster = {"server": url or self.url} | (
             {"certificate-authority": str(self.ca_file)} if self.ca_file else {}
         )
         document = {
@@ -122,7 +124,10 @@ class Kube(ABC):
             "clusters": [{"name": "lab", "cluster": cluster}],
             "users": [{"name": "lab", "user": user}],
             "contexts": [
-                {"name": "lab", "context": {"cluster": "lab", "user": "lab", "namespace": namespace}}
+                {
+                    "name": "lab",
+                    "context": {"cluster": "lab", "user": "lab", "namespace": namespace or "default"},
+                }
             ],
             "current-context": "lab",
         }

@@ -57,7 +57,9 @@ class Faults:
 
         self._arm(Fault(method, path, user, times, answer))
 
-    def fail(self, *, method: str = "", path: str = "", times: int = 1, carried_out: bool = False) -> None:
+    def fail(
+        self, *, method: str = "", path: str = "", user: str = "", times: int = 1, carried_out: bool = False
+    ) -> None:
         """Answer 504 to a request that was carried out all the same, else 503 to one that was not."""
         code, reason, message = (504, "Timeout", TIMED_OUT) if carried_out else (503, "", SHUTTING_DOWN)
 
@@ -65,13 +67,19 @@ class Faults:
             body = msgspec.json.encode(status("Failure", message, reason, None, code))
             return web.Response(status=code, body=body, content_type="application/json")
 
-        self._arm(Fault(method, path, "", times, answer, carried_out))
+        self._arm(Fault(method, path, user, times, answer, carried_out))
 
     def clear(self) -> None:
         """Behave well again."""
         self.audience_unaware = False
         with self._lock:
             self._armed.clear()
+
+    @property
+    def left(self) -> int:
+        """How many requests will still meet a fault."""
+        with self._lock:
+            return sum(each.times for each in self._armed)
 
     async def around(
         self, method: str, path: str, user: str, respond: Callable[[], Awaitable[web.StreamResponse]]
