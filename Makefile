@@ -10,7 +10,7 @@ SHELL_FILES = .ci/run $(shell git ls-files "*.sh")
 WORKERS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-gpu lock clean python
+.PHONY: help demo test check bench bench-gpu mutants lock clean python
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,10 @@ bench: python ## How long from a kernel line to Slack and from an approval to a 
 bench-gpu: python ## What asking this machine's NVIDIA GPUs costs (ARGS='--load "command"': also while it runs)
 	@$(PYTHON) -m tools.setup check
 	@exec $(RUN) -m tools.bench.gpu --out artifacts/bench-gpu.json $(ARGS)
+
+mutants: python ## Small changes to modules that no test notices (ARGS='reconciler/repair/guard.py'); not in CI
+	@$(PYTHON) -m tools.setup check
+	@exec $(RUN) -m tools.mutants $(ARGS)
 
 lock: python ## Resolve the dependencies anew and pin them in requirements/
 	@$(PYTHON) -m tools.setup demo
