@@ -1,11 +1,13 @@
 """`make demo`: a 16-node GPU cluster on this machine, one broken GPU, one approval, one repair.
 
-With AUTO=1 the lab's approver presses the button, the commits that tell the story are printed, and the exit
-status says whether the node came back. PORT fixes the Slack page's port.
+With AUTO=1 the lab's approver presses the button, and the demo prints the commits that tell the story. PORT
+fixes the Slack page's port. Exit status 0 when the node came back, 1 when it did not, 2 when the demo cannot
+run as it was asked to.
 """
 
-import os
+import argparse
 import select
+import shutil
 import sys
 import tempfile
 import termios
@@ -13,6 +15,7 @@ import time
 import tty
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,9 @@ from rich.table import Table
 from tests.lab.cluster import REBOOT_REQUIRED, Cluster
 from tests.lab.pods import run_job
 from tests.lab.program import end_as_by_keyboard
+from tests.lab.web import bound
 from tests.lab.wiring import APPROVER, CHANNEL, PEOPLE
+from tools.arguments import port, switch, variable
 
 NODES = 16
 GPUS = 8
@@ -142,23 +147,64 @@ class Story:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the variables ask for, and where the demo keeps its files. `port` 0 is any free one."""
+
+    auto: bool
+    port: int
+    folder: Path
+
+
 def main() -> int:
     """Run the demo and return its exit status."""
     console = Console(highlight=False)
-    auto = os.environ.get("AUTO", "") not in ("", "0")
+    try:
+        wishes = _wishes()
+    except argparse.ArgumentTypeError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
     end_as_by_keyboard()
-    with tempfile.TemporaryDirectory(prefix="clusterwright-", ignore_cleanup_errors=True) as folder:
+    status = 1
+    try:
+        status = _play(wishes, console)
+    except (StoryFailedError, AssertionError, OSError, RuntimeError) as error:
+        console.print(f"[bold red]The demo failed:[/] {error}. Its files and logs stay in {wishes.folder}")
+        return 1
+    except KeyboardInterrupt:
+        console.print("\nStopped.")
+        status = 1 if wishes.auto else 0
+    shutil.rmtree(wishes.folder, ignore_errors=True)
+    return status
+
+
+def _wishes() -> Wishes:
+    """Read the variables and try what can be tried before anything starts; raises ArgumentTypeError."""
+    found: dict[str, Any] = {}
+    for name, read in {"PORT": _free_port, "AUTO": switch}.items():
         try:
-            return _play(Path(folder), console, auto=auto)
-        except StoryFailedError as error:
-            console.print(f"[bold red]The demo failed:[/] {error}")
-            return 1
-        except KeyboardInterrupt:
-            console.print("\nStopped.")
-            return 0 if not auto else 1
+            found[name.lower()] = read(variable(name))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{name}: {error}") from None
+    if shutil.which("git") is None:
+        raise argparse.ArgumentTypeError("git is not on PATH; the demo's Git host and our programs use it")
+    try:
+        return Wishes(**found, folder=Path(tempfile.mkdtemp(prefix="clusterwright-")))
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"no temporary folder can be made: {error.strerror}") from None
 
 
-def _play(folder: Path, console: Console, *, auto: bool) -> int:
+def _free_port(text: str) -> int:
+    wanted = port(text)
+    try:
+        bound(wanted).close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"port {wanted} cannot be used: {error.strerror}") from None
+    return wanted
+
+
+def _play(wishes: Wishes, console: Console) -> int:
+    auto = wishes.auto
     console.print(
         Panel.fit(
             f"[bold]Clusterwright[/]  {NODES} nodes of {GPUS} GPUs on this machine", border_style="magenta"
@@ -166,7 +212,7 @@ def _play(folder: Path, console: Console, *, auto: bool) -> int:
     )
     began = time.monotonic()
     with console.status("starting an API server, a Git host, Slack, BMCs, the nodes and the three programs…"):
-        cluster = Cluster(folder, nodes=NODES, gpus=GPUS, slack_port=int(os.environ.get("PORT") or 0))
+        cluster = Cluster(wishes.folder, nodes=NODES, gpus=GPUS, slack_port=wishes.port)
         cluster.__enter__()
     try:
         for index, node in enumerate(list(cluster.nodes)[:12]):

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.arguments import count
 from tools.mutation import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,7 +143,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--tests", nargs="+", default=(), help="what pytest runs (default: the mirrored folder)"
     )
-    parser.add_argument("--workers", type=int, default=WORKERS, help=f"runs side by side (default {WORKERS})")
+    parser.add_argument(
+        "--workers", type=count, default=WORKERS, help=f"runs side by side (default {WORKERS})"
+    )
     arguments = parser.parse_args(argv)
     try:
         for what in [find(ROOT, each, arguments.tests) for each in arguments.modules]:

@@ -72,6 +72,8 @@ def main(level: str) -> int:
         missing = [*system_programs(), *control_plane()] if level == "test" else []
     except subprocess.CalledProcessError as error:
         sys.exit(f"setup: {' '.join(map(str, error.cmd))} failed with status {error.returncode}, see above")
+    except OSError as error:
+        sys.exit(f"setup: {error}")
     except KeyboardInterrupt:
         sys.exit("setup: stopped; what was finished is kept")
     if missing and os.environ.get("CI") == "true":
@@ -97,8 +99,8 @@ def run(*argv: str | Path, quiet: bool = False) -> None:
 def install(lock: str) -> None:
     """Bring .venv to `lock`, unless it stands there already or beyond."""
     if STAMP.exists():
-        stamp = json.loads(STAMP.read_text())
-        lock = "dev" if stamp["lock"] == "dev" else lock
+        stamp = installed()
+        lock = "dev" if stamp.get("lock") == "dev" else lock
         if stamp == {"lock": lock, "digest": digest(lock)} and (VENV / "bin" / "python").exists():
             return
         STAMP.unlink()
@@ -109,6 +111,15 @@ def install(lock: str) -> None:
     fill(LOCKS / f"{lock}.lock")
     STAMP.write_text(json.dumps({"lock": lock, "digest": digest(lock)}))
     say(f"done in {time.monotonic() - started:.0f} s")
+
+
+def installed() -> dict[str, str]:
+    """Return what .venv was last brought to; nothing when that cannot be read."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+    except ValueError:
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
 
 
 def digest(lock: str) -> str:
@@ -196,5 +207,6 @@ def install_go() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in LEVELS:
-        sys.exit(f"usage: python -m tools.setup {'|'.join(LEVELS)}")
+        print(f"usage: python -m tools.setup {'|'.join(LEVELS)}", file=sys.stderr)
+        sys.exit(2)
     sys.exit(main(sys.argv[1]))

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from tests.lab.kmsg.device import Device
 from tests.lab.program import end_as_by_keyboard
+from tools.arguments import count, minutes, output
 from tools.bench import published_costs
 from tools.bench.node import PROBE_SECONDS, BenchNode, Kernel, PlainFile
 from tools.bench.process import (
@@ -67,7 +68,6 @@ def main(argv: list[str]) -> int:
         "published": [each._asdict() for each in published_costs.FIGURES],
     }
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(document, indent=2) + "\n")
     print(json.dumps(document, indent=2) if arguments.format == "json" else _table(figures))
     return 0
@@ -199,10 +199,10 @@ def _table(figures: list[Figure]) -> str:
 def _arguments(argv: list[str]) -> argparse.Namespace:
     description = (__doc__ or "").split("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m tools.bench.agent", description=description)
-    parser.add_argument("--idle-minutes", type=float, default=10.0)
-    parser.add_argument("--lines", type=int, default=800_000)
+    parser.add_argument("--idle-minutes", type=minutes, default=10.0)
+    parser.add_argument("--lines", type=count, default=800_000)
     parser.add_argument("--format", choices=("table", "json"), default="table")
-    parser.add_argument("--out", type=Path, help="write the JSON document here too")
+    parser.add_argument("--out", type=output, help="write the JSON document here too")
     return parser.parse_args(argv)
 
 

@@ -28,6 +28,7 @@ from tests.lab.noderoot import gpu_address
 from tests.lab.nvml import library
 from tests.lab.nvml.library import Machine
 from tests.lab.program import end_as_by_keyboard
+from tools.arguments import command, count, folder, minutes, output
 from tools.bench.cost import cost
 from tools.bench.node import GPUS
 from tools.bench.process import Usage, together_mb
@@ -52,7 +53,6 @@ def main(argv: list[str]) -> int:
             return 0
         document = _document(*found, arguments)
     if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(document, indent=2) + "\n")
     print(_table(document))
     return 0
@@ -115,8 +115,8 @@ def _measure(gpus: list[str], rounds: int, root: Path) -> dict[str, Any]:
         memory = {"rss_mb": usage.rss_mb(), "peak_mb": usage.peak_mb(), "private_mb": usage.anonymous_mb()}
     finally:
         child.close()
-    command = [sys.executable, "-m", "tools.bench.gpu_calls", gpus[0], str(rounds)]
-    calls = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=600).stdout)
+    argv = [sys.executable, "-m", "tools.bench.gpu_calls", gpus[0], str(rounds)]
+    calls = json.loads(subprocess.run(argv, check=True, capture_output=True, timeout=600).stdout)
     return {
         "open and first look, ms": opened,
         "first look at each GPU, ms": first,
@@ -136,18 +136,18 @@ def _ask(child: Child, request: Read) -> float:
 
 
 @contextmanager
-def _load(command: str) -> Iterator[None]:
-    with subprocess.Popen(shlex.split(command), stdout=subprocess.DEVNULL) as process:
+def _load(line: str) -> Iterator[None]:
+    with subprocess.Popen(shlex.split(line), stdout=subprocess.DEVNULL) as process:
         try:
             time.sleep(LOAD_SECONDS)
             if process.poll() is not None:
-                sys.exit(f"bench-gpu: the load ended with status {process.returncode}: {command}")
+                sys.exit(f"bench-gpu: the load ended with status {process.returncode}: {line}")
             yield
         finally:
             process.terminate()
 
 
-def _agent(root: Path, minutes: float) -> dict[str, Any]:
+def _agent(root: Path, length: float) -> dict[str, Any]:
     """Run the whole agent on the node for a while and say what it used."""
     with tempfile.TemporaryDirectory() as directory:
         token = Path(directory, "token")
@@ -164,11 +164,11 @@ def _agent(root: Path, minutes: float) -> dict[str, Any]:
             try:
                 time.sleep(LOAD_SECONDS)
                 usage = Usage(process.pid)
-                time.sleep(minutes * 60)
+                time.sleep(length * 60)
                 children = usage.children()
                 return {
-                    "minutes": minutes,
-                    "CPU, % of a core": usage.cpu_seconds() / (minutes * 60) * 100,
+                    "minutes": length,
+                    "CPU, % of a core": usage.cpu_seconds() / (length * 60) * 100,
                     "parent RSS, MB": usage.rss_mb(),
                     "child RSS, MB": [each.rss_mb() for each in children],
                     "together, MB": together_mb([usage, *children]),
@@ -200,12 +200,12 @@ def _table(document: dict[str, Any]) -> str:
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-gpu", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=BATCH_ROUNDS)
-    parser.add_argument("--load", help="a command that keeps the GPU busy until it is ended")
-    parser.add_argument("--agent-minutes", type=float, default=3.0, help="0: leave the agent out")
-    parser.add_argument("--root", type=Path, default=Path("/"))
+    parser.add_argument("--rounds", type=count, default=BATCH_ROUNDS)
+    parser.add_argument("--load", type=command, help="a command that keeps the GPU busy until it is ended")
+    parser.add_argument("--agent-minutes", type=minutes, default=3.0, help="0: leave the agent out")
+    parser.add_argument("--root", type=folder, default="/")
     parser.add_argument("--stand-in", action="store_true", help="without a GPU, ask the tests' library")
-    parser.add_argument("--out", type=Path, help="write a JSON document here too")
+    parser.add_argument("--out", type=output, help="write a JSON document here too")
     return parser.parse_args(argv)
 
 

@@ -8,6 +8,7 @@ import argparse
 import itertools
 import json
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +20,9 @@ from rich.progress import track
 from rich.table import Table
 
 from tests.lab.cluster import Cluster
-from tests.lab.program import end_as_by_keyboard
+from tests.lab.program import ROOT, end_as_by_keyboard
 from tests.lab.wiring import APPROVER, CHANNEL, Pace
+from tools.arguments import count, output
 
 NODES = 50
 AT_ONCE = 5
@@ -36,7 +38,7 @@ SHIPPED = Pace(
     poll_seconds=1.0,
     policy={**Pace().policy, "maxInRepairPercent": 10},
 )
-OUT = Path(__file__).resolve().parents[2] / "artifacts" / "bench.json"
+OUT = ROOT / "artifacts" / "bench.json"
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -88,13 +90,27 @@ def _new(
     return None
 
 
-def main() -> None:
-    """Run the benchmark and print what it measured."""
+def main() -> int:
+    """Run the benchmark, print what it measured and return the exit status."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--faults", type=int, default=50, help="how many faults (default 50)")
-    faults = parser.parse_args().faults
+    parser.add_argument("--faults", type=count, default=50, help="how many faults (default 50)")
+    parser.add_argument("--out", type=output, default=str(OUT), help="write the JSON document here")
+    arguments = parser.parse_args()
+    faults, out = arguments.faults, arguments.out
     end_as_by_keyboard()
     console = Console()
+    try:
+        result = _result(_samples(console, faults))
+    except (AssertionError, RuntimeError, OSError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    out.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(_table(result))
+    console.print(f"written to {out}")
+    return 0
+
+
+def _samples(console: Console, faults: int) -> list[dict[str, float]]:
     samples: list[dict[str, float]] = []
     with (
         tempfile.TemporaryDirectory(prefix="clusterwright-bench-", ignore_cleanup_errors=True) as folder,
@@ -110,11 +126,7 @@ def main() -> None:
                 lambda closed=closed, wave=wave: _closed(cluster) >= closed + len(wave),
                 180,
             )
-    result = _result(samples)
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(result, indent=2) + "\n")
-    console.print(_table(result))
-    console.print(f"written to {OUT.relative_to(OUT.parents[1])}")
+    return samples
 
 
 def _closed(cluster: Cluster) -> int:
@@ -150,4 +162,4 @@ def _table(result: dict[str, Any]) -> Table:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
