@@ -8,24 +8,23 @@ RUN := .venv/bin/python
 SHELL_FILES = .ci/run $(shell git ls-files "*.sh")
 # Tests that run side by side: most of the time they wait for a machine to boot, so more than there are cores.
 WORKERS ?= 4
-export PYTHONDONTWRITEBYTECODE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-gpu lock clean python
+.PHONY: help demo test check bench bench-gpu mutants lock clean python
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: python ## A 16-node cluster on this machine: break a GPU, approve, watch (AUTO=1: by itself; PORT=8080)
-	@$(PYTHON) -m tests.lab.setup demo
-	@exec $(RUN) -m tests.lab.demo
+	@$(PYTHON) -m tools.setup demo
+	@exec $(RUN) -m tools.demo
 
 test: python ## All tests, on real parts; sets up what is missing (ARGS='-k reboot' runs some)
-	@$(PYTHON) -m tests.lab.setup test
+	@$(PYTHON) -m tools.setup test
 	@exec $(RUN) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks: what CI runs first
-	@$(PYTHON) -m tests.lab.setup check
+	@$(PYTHON) -m tools.setup check
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
@@ -39,17 +38,21 @@ check: python ## Format, lint, types, import contracts, shell, Dockerfile, locks
 	@if command -v kubectl >/dev/null; then set -x; kubectl kustomize manifests/base >/dev/null; fi
 
 bench: python ## How long from a kernel line to Slack and from an approval to a cordon; what the agent costs a node
-	@$(PYTHON) -m tests.lab.setup test
-	@$(RUN) -m tests.lab.bench $(ARGS)
-	@$(RUN) -m tests.lab.bench_agent --out artifacts/bench-agent.json
-	@$(RUN) -m tests.lab.bench_gpu --stand-in --agent-minutes 0 --out artifacts/bench-nvml.json
+	@$(PYTHON) -m tools.setup test
+	@$(RUN) -m tools.bench.loop $(ARGS)
+	@$(RUN) -m tools.bench.agent --out artifacts/bench-agent.json
+	@$(RUN) -m tools.bench.gpu --stand-in --agent-minutes 0 --out artifacts/bench-nvml.json
 
 bench-gpu: python ## What asking this machine's NVIDIA GPUs costs (ARGS='--load "command"': also while it runs)
-	@$(PYTHON) -m tests.lab.setup check
-	@exec $(RUN) -m tests.lab.bench_gpu --out artifacts/bench-gpu.json $(ARGS)
+	@$(PYTHON) -m tools.setup check
+	@exec $(RUN) -m tools.bench.gpu --out artifacts/bench-gpu.json $(ARGS)
+
+mutants: python ## Small changes to modules that no test notices (ARGS='reconciler/repair/guard.py'); not in CI
+	@$(PYTHON) -m tools.setup check
+	@exec $(RUN) -m tools.mutants $(ARGS)
 
 lock: python ## Resolve the dependencies anew and pin them in requirements/
-	@$(PYTHON) -m tests.lab.setup demo
+	@$(PYTHON) -m tools.setup demo
 	$(RUN) .ci/locks.py --write
 
 clean: ## Remove .venv and what tools cached here (not the built control plane in ~/.cache)

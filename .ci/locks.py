@@ -33,6 +33,8 @@ HOST = re.compile(r"[a-z]+://|--(?:index|extra-index|find-links)|\b[\w-]+\.(?:or
 def write() -> None:
     """Resolve, keeping the versions of a uv.lock that lies here, and export every lock."""
     uv = str(Path(sys.executable).with_name("uv"))
+    if not Path(uv).exists():
+        sys.exit(f"{uv} is missing; run `make lock`, which installs it")
     subprocess.run([uv, "lock", "--quiet"], cwd=ROOT, check=True)
     form = ["--frozen", "--format", "requirements-txt", "--no-emit-project", "--no-header", "--no-annotate"]
     for name, selection in LOCKS.items():
@@ -44,6 +46,9 @@ def check() -> list[str]:
     """Return what is wrong, one line each."""
     pins: dict[str, dict[str, str]] = {}
     faults: list[str] = []
+    missing = [name for name in LOCKS if not (ROOT / "requirements" / f"{name}.lock").is_file()]
+    if missing:
+        return [f"requirements/{name}.lock is missing" for name in missing]
     for name in LOCKS:
         text = (ROOT / "requirements" / f"{name}.lock").read_text()
         entries = re.sub(r"\\\n", " ", text).splitlines()
@@ -72,7 +77,10 @@ def asked() -> Iterator[tuple[str, Requirement]]:
 
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        write()
+        try:
+            write()
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"uv failed with status {error.returncode}, see above")
     found = check()
     if found:
         sys.exit("\n".join([*found, "mend with `make lock`, then commit requirements/"]))

@@ -19,6 +19,7 @@ import yaml
 
 from tests.lab.bmc import Bmc
 from tests.lab.github.server import GitHub
+from tests.lab.kube.connection import UnreliableConnection
 from tests.lab.kube.server import start
 from tests.lab.manifests import apply_identities
 from tests.lab.node import Node
@@ -36,6 +37,9 @@ REBOOT_REQUIRED = (
 STARTED_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 """What takes a moment on an idle machine, and much longer where several clusters share two cores."""
+
+UNRELIABLE: Mapping[str, Any] = {"seed": 7, "slowest_seconds": 0.2, "cut_one_in": 25}
+"""Some hundreds of pieces of data go over the connection in one repair."""
 
 WAIT_STEP_SECONDS = 0.1
 
@@ -55,6 +59,7 @@ class Cluster:
         slack_mode: Literal["socket", "http"] = "socket",
         recorder: Literal["github", "git"] = "github",
         pace: Pace | None = None,
+        unreliable: bool = False,
         slack_port: int = 0,
     ) -> None:
         self.workdir = workdir
@@ -63,7 +68,7 @@ class Cluster:
         self._backend = kubernetes
         self._names = [f"gpu-{index:02d}" for index in range(1, nodes + 1)]
         self._stack = ExitStack()
-        self._slack_port = slack_port
+        self._slack_port, self._unreliable = slack_port, unreliable
         self.bot_url = f"http://127.0.0.1:{free_ports()[0]}"
         self.nodes: dict[str, Node] = {}
         self._records: tuple[str, dict[str, Mapping[str, Any]]] = "", {}
@@ -161,13 +166,23 @@ class Cluster:
         self.kube = start(self._backend, self.workdir / "kube")
         self._stack.callback(self.kube.stop)
         apply_identities(self.kube)
+        self.kube.watch_nodes(self.pace.node_grace_seconds)
+        if self._unreliable:
+            self._break_connection()
         self.github = self._running(GitHub(self.workdir / "github"))
         self.slack = self._running(Slack(port=self._slack_port))
         self._settle_people()
-        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names))
+        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names, delays=self.pace.machines))
         self.github.seed(configuration(self), branch="main")
         self._start_programs()
         self._start_nodes()
+
+    def _break_connection(self) -> None:
+        """Put an unreliable connection between our programs and Kubernetes."""
+        url = httpx.URL(self.kube.url)
+        connection = UnreliableConnection(url.port or 0, **UNRELIABLE)
+        self.connection = self._running(connection)
+        self.kube.client_url = str(url.copy_with(port=connection.port))
 
     def _running(self, part: Any) -> Any:
         part.start()
@@ -204,8 +219,9 @@ class Cluster:
         self.bmc.on_power = lambda name, state: self.nodes[name].power(state)
         for index, name in enumerate(self._names):
             node = Node(
-                name, self.kube, self.workdir, self.bot_url, index, gpus=self.gpus, agent_settings=settings
-            )
+                name, self.kube, self.workdir, self.bot_url, index, gpus=self.gpus,
+                boot_seconds=self.pace.boot_seconds, agent_settings=settings,
+            )  # fmt: skip
             self.nodes[name] = node
             self._running(node)
         for node in self.nodes.values():

@@ -1,22 +1,16 @@
-"""Simulated kubelets: what a node's own agent of Kubernetes does to the API, for all nodes in one thread.
+"""A simulated kubelet: what a node's own agent of Kubernetes does to the API.
 
-One pass lists all pods once, whatever the number of nodes. Kept from the real kubelet: registration with the
-not-ready taint taken off again, a Lease renewed every few seconds, status written when it changes, pods run
-when bound, and a pod that is being deleted gone only once its node confirms it. A node without power does
-none of these, and Kubernetes goes on showing what it last said. As for a DaemonSet's controller, which the
-lab does not run, each node makes its own agent pod.
+Kept from the real kubelet: it registers the node and takes the not-ready taint off again, renews a Lease
+every few seconds, writes its status when Kubernetes shows another one, runs pods that are bound to its node,
+and confirms the end of pods that are being deleted. A node without power does none of these. The lab runs no
+DaemonSet controller, so each node makes its own agent pod.
 """
 
-import logging
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from checks.report import AUDIENCE
 from tests.lab.pods import AGENT, NAMESPACE, agent_daemonset, agent_pod, ensure_namespace, running
@@ -24,23 +18,16 @@ from tests.lab.pods import AGENT, NAMESPACE, agent_daemonset, agent_pod, ensure_
 if TYPE_CHECKING:
     from tests.lab.kube.kube import Kube
 
-log = logging.getLogger(__name__)
-
-PASS_SECONDS = 0.5
 HEARTBEAT_SECONDS = 2.0
+STATUS_SECONDS = 4.0
+"""How often a kubelet looks whether Kubernetes shows what it last said; a real one does every 10 s."""
 TERMINATE_SECONDS = 0.8
 """How long a pod takes to stop: SIGTERM, flush, gone."""
 TOKEN_SECONDS = 3600
-POLICY_SECONDS = 5.0
-"""How often mounted ConfigMaps are brought up to date; a real kubelet takes about a minute."""
-POLICY = f"/api/v1/namespaces/{NAMESPACE}/configmaps/clusterwright-checks"
 LEASE_SECONDS = 40
 """A kubelet's own nodeLeaseDurationSeconds."""
 NOT_READY = "node.kubernetes.io/not-ready"
 MERGE = "application/merge-patch+json"
-UNREACHABLE = (OSError, LookupError, ValueError, httpx.HTTPError)
-"""What `Kube` raises when the API server is away or refuses."""
-
 Object = dict[str, Any]
 
 
@@ -66,6 +53,7 @@ class Kubelet:
         self.agent_uid = ""
         self._told: tuple[int, str] | None = None
         self._renew_at = 0.0
+        self._compare_at = 0.0
         self._token_at = 0.0
         self._terminating: dict[str, float] = {}
 
@@ -100,6 +88,10 @@ class Kubelet:
             self._register()
             self._report_status()
             self._told = told
+            self._compare_at = now + STATUS_SECONDS
+        elif now >= self._compare_at:
+            self._compare_status()
+            self._compare_at = now + STATUS_SECONDS
         if now >= self._renew_at:
             self._renew_lease()
             self._renew_at = now + HEARTBEAT_SECONDS
@@ -141,6 +133,13 @@ class Kubelet:
             self._untaint(answer)
         else:
             raise OSError(f"status of node {self.name} was refused with {status}: {answer.get('message')}")
+
+    def _compare_status(self) -> None:
+        """Say again that the node is ready when Kubernetes has come to doubt it."""
+        _, node = self.kube.request("GET", self._path)
+        conditions = (node.get("status") or {}).get("conditions") or []
+        if {each["status"] for each in conditions if each["type"] == "Ready"} != {"True"}:
+            self._report_status()
 
     def _untaint(self, node: Object) -> None:
         """Take only the not-ready taint off; written with the version read, so a rival's mark stays."""
@@ -207,82 +206,3 @@ class Kubelet:
     @property
     def _path(self) -> str:
         return f"/api/v1/nodes/{self.name}"
-
-
-class Kubelets:
-    """The thread that steps all kubelets of one Kubernetes. It ends with the last of them."""
-
-    _serving: ClassVar[dict["Kube", "Kubelets"]] = {}
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-
-    def __init__(self, kube: "Kube") -> None:
-        self._kube = kube
-        self._members: list[Kubelet] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
-        self._complaint = ""
-        self._mount_at = 0.0
-
-    @classmethod
-    def join(cls, kubelet: Kubelet) -> None:
-        """Step `kubelet` from now on."""
-        with cls._lock:
-            own = cls._serving.get(kubelet.kube)
-            if own is None:
-                own = cls._serving[kubelet.kube] = cls(kubelet.kube)
-                own._thread.start()
-            own._members.append(kubelet)
-
-    @classmethod
-    def leave(cls, kubelet: Kubelet) -> None:
-        """Step it no more; the last to leave waits for the pass that may be going on."""
-        with cls._lock:
-            own = cls._serving.get(kubelet.kube)
-            if own is None or kubelet not in own._members:
-                return
-            own._members.remove(kubelet)
-            if own._members:
-                return
-            del cls._serving[kubelet.kube]
-        own._stop.set()
-        own._thread.join(timeout=15)
-
-    def _run(self) -> None:
-        while not self._stop.wait(PASS_SECONDS):
-            try:
-                self._pass()
-                self._complain("")
-            except UNREACHABLE as error:
-                self._complain(str(error) or type(error).__name__)
-
-    def _pass(self) -> None:
-        with self._lock:
-            members = [each for each in self._members if each.up]
-        if not members:
-            return
-        status, listed = self._kube.request("GET", "/api/v1/pods", params={"resourceVersion": "0"})
-        if status != 200:
-            raise OSError(f"pods cannot be listed: {status} {listed.get('message')}")
-        by_node: dict[str, list[Object]] = {}
-        for pod in listed["items"]:
-            by_node.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
-        if time.monotonic() >= self._mount_at:
-            self._mount(members)
-        for kubelet in members:
-            if self._stop.is_set():
-                return
-            if kubelet.up:
-                kubelet.step(by_node.get(kubelet.name, []), time.monotonic())
-
-    def _mount(self, members: list[Kubelet]) -> None:
-        status, found = self._kube.request("GET", POLICY)
-        for kubelet in members:
-            kubelet.mount(found.get("data", {}) if status == 200 else {})
-        self._mount_at = time.monotonic() + POLICY_SECONDS
-
-    def _complain(self, complaint: str) -> None:
-        if complaint != self._complaint:
-            log.warning("kubelets lost the API server: %s", complaint) if complaint else log.info(
-                "API server is back"
-            )
-            self._complaint = complaint

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.lab.kube.kube import Kube
-from tests.lab.kubelet import Hardware, Kubelet, Kubelets
+from tests.lab.kubelet import Hardware, Kubelet
+from tests.lab.kubelets import Kubelets
 from tests.lab.noderoot import NodeRoot
 from tests.lab.program import Program
 
@@ -103,6 +104,13 @@ class Node:
     def kill_agent(self) -> None:
         """kill -9."""
         self.agent.kill()
+
+    def stop_kubelet(self) -> None:
+        """Let the kubelet die while the machine runs: no Lease is renewed, no end of a pod confirmed."""
+        self.kubelet.stop()
+
+    def start_kubelet(self) -> None:
+        self.kubelet.start(Hardware(self.gpus, self.boot_id))
 
     def reboot(self) -> None:
         """Cut the power and give it back at once; returns before the boot is over (`wait_ready`)."""

@@ -52,6 +52,15 @@ def run_bare(kube: "Kube", node: str, name: str, *, gpus: int = 0, namespace: st
     return name
 
 
+def guard_pods(kube: "Kube", labels: dict[str, str], *, namespace: str = "training") -> str:
+    """Have a budget that lets no pod with these labels go; returns its path."""
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": labels}}
+    body = _named("policy/v1", "PodDisruptionBudget", "guard") | {"spec": spec}
+    _made(kube, budgets, body)
+    return f"{budgets}/guard"
+
+
 def ensure_namespace(kube: "Kube", name: str) -> None:
     """Have a namespace; 409 says that it is there."""
     kube.request("POST", "/api/v1/namespaces", _named("v1", "Namespace", name))

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.lab import watchdog
+
 ROOT = Path(__file__).resolve().parents[2]
 
 STOP_SECONDS = 30.0
@@ -52,6 +54,7 @@ class Program:
                 stderr=log,
                 start_new_session=True,
             )
+        watchdog.keep(self._process.pid)
 
     def kill(self) -> None:
         """End it as a power cut would: no handler of its own runs."""
@@ -72,3 +75,5 @@ class Program:
             process.kill()
             process.wait()
             raise RuntimeError(f"{self.package} did not stop on {how.name}; see {self.log}") from None
+        finally:
+            watchdog.drop(process.pid)

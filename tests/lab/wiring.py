@@ -9,6 +9,7 @@ import yaml
 
 from checks.report import AUDIENCE
 from tests.lab import hardware
+from tests.lab.machines import Delays
 
 if TYPE_CHECKING:
     from tests.lab.cluster import Cluster
@@ -55,6 +56,10 @@ class Pace:
     offer_seconds: float = 3600.0
     poll_seconds: float = 1.0
     git_seconds: float = 2.0
+    boot_seconds: float = 3.0
+    node_grace_seconds: float = 12.0
+    """How long a node may be silent before Kubernetes calls it unreachable."""
+    machines: Delays = field(default_factory=Delays)
     policy: Mapping[str, str | int] = field(
         default_factory=lambda: {
             "approvalLifetime": "60m",

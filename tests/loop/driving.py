@@ -8,7 +8,7 @@ from tests.lab.slack.delivery import Delivery
 from tests.lab.wiring import APPROVER, CHANNEL
 
 LOOP_SECONDS = 100.0
-"""A whole repair in the lab: up to 11 s until the BMC obeys, once for each reset, and a boot of 3 s."""
+"""A whole repair in the lab takes about 15 s on an idle machine: most of it are boot and verification."""
 
 
 def open_thread(cluster: Cluster, node: str) -> Mapping[str, Any]:
@@ -71,7 +71,7 @@ def assert_repaired_once(cluster: Cluster, node: str) -> None:
     outcome = cluster.record(node, "outcome-1.yaml")
     assert outcome is not None
     assert outcome["phase"] == "Succeeded"
-    assert outcome["newBootID" if "newBootID" in outcome else "newBootId"] == cluster.node(node).boot_id
+    assert outcome["newBootId"] == cluster.node(node).boot_id
     assert cluster.bmc.resets(node) == 1
     assert cluster.bmc.reset_posts(node) == 1
     roots = [each for each in cluster.slack.messages(CHANNEL) if node in each["text"]]

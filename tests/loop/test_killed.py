@@ -1,48 +1,45 @@
-"""kill -9 of each program at three moments of the loop: it ends the same, with exactly one reset.
+"""kill -9 of each program in the middle of the loop: it ends the same, with exactly one reset."""
 
-Each program has a cluster of its own, and each moment a fresh node of it, one after the other.
-"""
-
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.lab.cluster import Cluster
-from tests.lab.program import Program
-from tests.loop.driving import approvable, approve, assert_repaired_once, closed
+from tests.lab.machines import Delays
+from tests.lab.wiring import Pace
+from tests.loop.driving import approvable, approve, assert_repaired_once, closed, open_thread
 
-MOMENTS: dict[str, Callable[[Cluster, str], object]] = {
-    "told": lambda cluster, node: cluster.thread(node),
-    "ordered": lambda cluster, node: cluster.record(node, "repair-1.yaml"),
-    "resetting": lambda cluster, node: cluster.bmc.reset_posts(node),
-}
-"""When to kill: the thread is there, the approval is in Git, the reset was sent."""
+SLOW = Pace(machines=Delays(obey_seconds=4.0))
+"""Time enough to kill a program between an order that was accepted and its effect."""
 
 
-@pytest.mark.timeout(420)
-@pytest.mark.parametrize("victim", ["agent", "bot", "reconciler"])
-def test_a_killed_program_goes_on_where_it_was(tmp_path: Path, victim: str) -> None:
-    with Cluster(tmp_path, nodes=len(MOMENTS)) as cluster:
-        for node, moment in zip(cluster.nodes, MOMENTS, strict=True):
-            program = cluster.node(node).agent if victim == "agent" else getattr(cluster, victim)
-            _survives(cluster, node, moment, program)
+def test_an_agent_killed_once_its_fault_is_told_tells_it_again_as_the_same(tmp_path: Path) -> None:
+    with Cluster(tmp_path, nodes=1) as cluster:
+        cluster.break_gpu("gpu-01")
+        cluster.wait("the thread", lambda: cluster.thread("gpu-01"))
+        agent = cluster.node("gpu-01").agent
+        agent.kill()
+        agent.start()
+        approve(cluster, approvable(cluster, "gpu-01"))
+        closed(cluster, "gpu-01")
+        assert_repaired_once(cluster, "gpu-01")
 
 
-def _survives(cluster: Cluster, node: str, moment: str, program: Program) -> None:
-    cluster.break_gpu(node)
-    if moment == "told":
-        _kill_and_restart(cluster, node, moment, program)
-    approve(cluster, approvable(cluster, node))
-    if moment != "told":
-        _kill_and_restart(cluster, node, moment, program)
-    closed(cluster, node)
-    assert_repaired_once(cluster, node)
+def test_a_bot_killed_once_the_approval_is_in_git_records_it_once(tmp_path: Path) -> None:
+    with Cluster(tmp_path, nodes=1) as cluster:
+        approve(cluster, open_thread(cluster, "gpu-01"))
+        cluster.wait("the approval", lambda: cluster.record("gpu-01", "repair-1.yaml"))
+        cluster.bot.kill()
+        cluster.bot.start()
+        closed(cluster, "gpu-01")
+        assert_repaired_once(cluster, "gpu-01")
 
 
-def _kill_and_restart(cluster: Cluster, node: str, moment: str, program: Program) -> None:
-    cluster.wait(f"the moment {moment}", lambda: MOMENTS[moment](cluster, node), 60)
-    program.kill()
-    # A node that is being reset starts its agent by itself.
-    if not (program is cluster.node(node).agent and moment == "resetting"):
-        program.start()
+def test_a_reconciler_killed_between_an_order_and_its_effect_does_not_order_again(tmp_path: Path) -> None:
+    with Cluster(tmp_path, nodes=1, pace=SLOW) as cluster:
+        old_boot = cluster.node("gpu-01").boot_id
+        approve(cluster, open_thread(cluster, "gpu-01"))
+        cluster.wait("the order", lambda: cluster.bmc.reset_posts("gpu-01"))
+        cluster.reconciler.kill()
+        assert (cluster.bmc.resets("gpu-01"), cluster.node("gpu-01").boot_id) == (0, old_boot)
+        cluster.reconciler.start()
+        closed(cluster, "gpu-01")
+        assert_repaired_once(cluster, "gpu-01")

@@ -36,9 +36,14 @@ def test_a_fault_is_told_approved_repaired_and_closed(tmp_path: Path, kubernetes
 def _assert_git_tells_the_story(cluster: Cluster) -> None:
     authors = cluster.git("log", "--reverse", "--format=%an <%ae>", "incidents").splitlines()
     assert authors.count("Example Approver <approver@example.com>") == 1
-    form = "--format=%(trailers:key=Approved-by,valueonly)"
-    assert cluster.git("log", form, "incidents").split("\n\n")[0:1] is not None
-    assert "Example Approver <approver@example.com>" in cluster.git("log", form, "incidents")
+    form = "--format=%s|%(trailers:key=Approved-by,valueonly,separator=%x2C)"
+    log = [line.split("|") for line in cluster.git("log", "--reverse", form, "incidents").splitlines()]
+    assert [each for each in log if each[1]] == [
+        ["Approve reboot of gpu-01", "Example Approver <approver@example.com>"]
+    ]
+    assert [log[0][0].split()[0], log[-2][0], log[-1][0].split()[0]] == [
+        "Open", "Reboot of gpu-01: succeeded", "Close",
+    ]  # fmt: skip
     check = subprocess.run(
         ["git", f"--git-dir={cluster.github.bare}", "fsck", "--strict"],
         capture_output=True,

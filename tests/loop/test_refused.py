@@ -10,6 +10,7 @@ import pytest
 
 from checks.report import AUDIENCE, REPORT_PATH, Inventory, NodeReport, encode
 from tests.lab.cluster import Cluster
+from tests.lab.kube.embedded_kube import EmbeddedKube
 from tests.lab.pods import run_job
 from tests.lab.wiring import APPROVER, CHANNEL, SECOND_APPROVER, STRANGER, Pace
 from tests.loop.driving import approvable, approve, closed, open_thread, press
@@ -35,13 +36,16 @@ def test_a_stranger_is_told_no(cluster: Cluster) -> None:
 
 def test_a_forged_signature_is_not_heard(cluster: Cluster) -> None:
     message = open_thread(cluster, "gpu-02")
+    before = len(cluster.slack.ephemerals(STRANGER))
     try:
         for tamper in ("wrong_secret", "old_timestamp", "reencoded_body", "unsigned"):
             cluster.slack.http.tamper = tamper
             assert press(cluster, message).status == 401
     finally:
         cluster.slack.http.tamper = None
-    time.sleep(1.0)
+    # A genuine click that comes later is answered: by then the forged ones would have had their effect.
+    assert press(cluster, message, STRANGER).acked
+    cluster.wait("an answer to the genuine click", lambda: len(cluster.slack.ephemerals(STRANGER)) > before)
     assert _decisions(cluster, "gpu-02") == []
 
 
@@ -88,6 +92,17 @@ def test_a_token_that_is_not_the_agents_is_refused(cluster: Cluster, fault: str)
     assert answer.status_code == (403 if fault == "wrong-account" else 401)
     assert answer.json()["error"]
     assert cluster.record("gpu-05", "opened.yaml") is None
+
+
+def test_a_token_for_another_audience_is_refused_by_the_bot_itself(cluster: Cluster) -> None:
+    """Kubernetes may name no audiences, and then it did not look at them."""
+    assert isinstance(cluster.kube, EmbeddedKube)
+    token = cluster.kube.token("clusterwright", "clusterwright-agent")
+    cluster.kube.faults.audience_unaware = True
+    try:
+        assert _report(cluster, token, "gpu-05").status_code == 401
+    finally:
+        cluster.kube.faults.clear()
 
 
 def test_an_offer_that_has_lapsed_cannot_be_approved(tmp_path: Path) -> None:

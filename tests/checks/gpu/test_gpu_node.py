@@ -14,8 +14,8 @@ import pytest
 
 from tests.checks.gpu.course import ONE, TWO
 from tests.checks.test_agent import Bot
-from tests.lab.bench_process import Usage
 from tests.lab.nvml.bus import fall_off, plug, unplug, use
+from tools.bench.process import Usage
 
 PATIENCE = 30.0
 
@@ -108,7 +108,7 @@ def test_an_agent_on_a_node_without_gpus_is_one_process(node: Node) -> None:
 
 
 def bench(*arguments: str, environment: dict[str, str]) -> str:
-    command = [sys.executable, "-m", "tests.lab.bench_gpu", *arguments]
+    command = [sys.executable, "-m", "tools.bench.gpu", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout
 

@@ -13,6 +13,10 @@ from tests.lab.kube.kube import Kube
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import httpx
+
+    from tests.lab.kube.embedded.faults import Faults
+
 
 class EmbeddedKube(Kube):
     """Plain HTTP, in this process, in a thread of its own."""
@@ -36,6 +40,22 @@ class EmbeddedKube(Kube):
         self.pause()
         self._server.compact()
         self.resume()
+
+    @property
+    def faults(self) -> Faults:
+        """What the server does wrong on purpose."""
+        return self._server.state.faults
+
+    def watch_nodes(self, grace_seconds: float) -> None:
+        self._server.watch_nodes(grace_seconds)
+
+    def throttle(self, namespace: str, account: str) -> httpx.Response:
+        self.faults.throttle(user=f"system:serviceaccount:{namespace}:{account}")
+        with self.client(self.token(namespace, account)) as client:
+            return client.get("/api/v1/nodes")
+
+    def _hold_controllers(self, *, held: bool) -> None:
+        self._server.hold_controllers(held=held)
 
     def stop(self) -> None:
         if self._client is not None:

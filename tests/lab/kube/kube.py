@@ -6,12 +6,14 @@ import json
 import ssl
 import time
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -32,6 +34,8 @@ class Kube(ABC):
 
     def __init__(self, workdir: Path) -> None:
         self.workdir = workdir
+        self.client_url = ""
+        """Where kubeconfigs of service accounts lead, if not straight to the server."""
         self._client: httpx.Client | None = None
 
     @property
@@ -107,11 +111,11 @@ class Kube(ABC):
         token_file = self.workdir / f"{namespace}-{account}.token"
         token_file.write_text(self.token(namespace, account))
         path = self.workdir / f"{namespace}-{account}.kubeconfig"
-        return self.kubeconfig(path, {"tokenFile": str(token_file)}, namespace)
+        return self.kubeconfig(path, {"tokenFile": str(token_file)}, namespace, self.client_url)
 
-    def kubeconfig(self, path: Path, user: dict[str, str], namespace: str = "default") -> Path:
-        """Write a kubeconfig for a user entry."""
-        cluster = {"server": self.url} | (
+    def kubeconfig(self, path: Path, user: dict[str, str], namespace: str = "", url: str = "") -> Path:
+        """Write a kubeconfig for a user entry; `url` is another way to the server than its own."""
+        cluster = {"server": url or self.url} | (
             {"certificate-authority": str(self.ca_file)} if self.ca_file else {}
         )
         document = {
@@ -120,7 +124,10 @@ class Kube(ABC):
             "clusters": [{"name": "lab", "cluster": cluster}],
             "users": [{"name": "lab", "user": user}],
             "contexts": [
-                {"name": "lab", "context": {"cluster": "lab", "user": "lab", "namespace": namespace}}
+                {
+                    "name": "lab",
+                    "context": {"cluster": "lab", "user": "lab", "namespace": namespace or "default"},
+                }
             ],
             "current-context": "lab",
         }
@@ -162,6 +169,30 @@ class Kube(ABC):
     @abstractmethod
     def compact(self) -> None:
         """Forget old revisions, so that they are answered with 410; open watches end as by a restart."""
+
+    @abstractmethod
+    def watch_nodes(self, grace_seconds: float) -> None:
+        """Run node lifecycle, taint eviction and pod garbage collection from now on.
+
+        A node whose Lease was not renewed for `grace_seconds` becomes Ready Unknown and is tainted.
+        """
+
+    @contextmanager
+    def held_controllers(self) -> Iterator[None]:
+        """Let the controllers do nothing meanwhile, as when they are behind with their work."""
+        self._hold_controllers(held=True)
+        try:
+            yield
+        finally:
+            self._hold_controllers(held=False)
+
+    @abstractmethod
+    def throttle(self, namespace: str, account: str) -> httpx.Response:
+        """Have API priority and fairness reject a request of a service account; return its answer."""
+
+    @abstractmethod
+    def _hold_controllers(self, *, held: bool) -> None:
+        """Stop the controllers or let them go on."""
 
     @abstractmethod
     def stop(self) -> None:

@@ -45,6 +45,14 @@ class Program:
                 f"{self.name} ended by itself ({self._shell.returncode}); {self.log}: {' | '.join(last)}"
             )
 
+    def freeze(self) -> None:
+        """Let it do nothing until `thaw`."""
+        os.killpg(self._shell.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.killpg(self._shell.pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """SIGTERM, and SIGKILL if it does not end in time."""
         if self._shell.poll() is None and self._shell.stdin is not None:

@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.lab.kube.binaries import MissingBinariesError
 from tests.lab.kube.embedded.registry import BUILTIN, REVIEWS
 from tests.lab.kube.server import start
 
@@ -115,5 +116,9 @@ def read_real() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(json.dumps(read_real(), separators=(",", ":"), sort_keys=True) + "\n")
+    try:
+        schema = read_real()
+    except MissingBinariesError as error:
+        raise SystemExit(f"published: {error}") from None
+    TARGET.write_text(json.dumps(schema, separators=(",", ":"), sort_keys=True) + "\n")
     print(f"{TARGET}: {TARGET.stat().st_size} bytes")

@@ -14,7 +14,9 @@ import secrets
 import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,11 +29,17 @@ from tests.lab.kube.program import Program
 from tests.lab.ports import free_ports
 
 CONTROLLERS = (
-    "disruption-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller,"
-    "replicaset-controller,deployment-controller"
-)
+    "disruption-controller", "serviceaccount-controller", "namespace-controller",
+    "garbage-collector-controller", "replicaset-controller", "deployment-controller",
+    "resourcequota-controller",
+)  # fmt: skip
+NODE_CONTROLLERS = (
+    "node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller",
+)  # fmt: skip
+"""Only from `watch_nodes` on: the nodes of most tests have no kubelet, and would all become unreachable."""
 CONTROLLER_QPS = 1000
 """The default of 20 lets the emptying of namespaces fall behind a test run."""
+FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 READY_SECONDS = 60.0
 """It takes 4 s on 2 idle cores."""
 KUBECTL_SECONDS = 60.0
@@ -53,6 +61,7 @@ class RealKube(Kube):
         tokens.write_text(f'{self.admin_token},admin,admin-uid,"system:masters"\n')
         self._port, self._etcd_port, peer = free_ports(3)
         self.url = f"https://127.0.0.1:{self._port}"
+        self._grace_seconds: float | None = None
         self._programs: list[Program] = []
         """etcd, kube-apiserver, kube-controller-manager: ended in the reverse order."""
         atexit.register(self.stop)
@@ -96,7 +105,7 @@ class RealKube(Kube):
     def resume(self) -> None:
         self._run(_api_server(self.workdir, self._port, self._etcd_port))
         self._await_ready()
-        self._run(_controllers(self.workdir, self.admin_kubeconfig))
+        self._run(_controllers(self.workdir, self.admin_kubeconfig, self._grace_seconds))
 
     def compact(self) -> None:
         """Compact etcd and restart the API server, whose cache would go on serving old revisions (1.37)."""
@@ -105,6 +114,39 @@ class RealKube(Kube):
         url = f"http://127.0.0.1:{self._etcd_port}/v3/kv/compaction"
         httpx.post(url, json=body, timeout=TIMEOUT_SECONDS, trust_env=False).raise_for_status()
         self.restart()
+
+    def watch_nodes(self, grace_seconds: float) -> None:
+        self._grace_seconds = grace_seconds
+        self._programs.pop().stop()
+        self._run(_controllers(self.workdir, self.admin_kubeconfig, grace_seconds))
+
+    def throttle(self, namespace: str, account: str) -> httpx.Response:
+        plurals = ("prioritylevelconfigurations", "flowschemas")
+        made = [f"{FLOWS}/{plural}/lab-throttled" for plural in plurals]
+        for path, spec in zip(made, _no_room_for(namespace, account), strict=True):
+            body = {"metadata": {"name": "lab-throttled"}, "spec": spec}
+            code, answer = self.request("POST", path.rpartition("/")[0], body)
+            if code != 201:
+                raise RuntimeError(f"{path}: {code} {answer.get('message')}")
+        try:
+            return self._throttled(self.token(namespace, account))
+        finally:
+            for path in reversed(made):
+                self.request("DELETE", path)
+
+    def _throttled(self, token: str) -> httpx.Response:
+        """Ask several times at once: a level without seats still takes one request at a time."""
+        ends = time.monotonic() + READY_SECONDS
+        with self.client(token) as client, ThreadPoolExecutor(8) as pool:
+            while time.monotonic() < ends:
+                for reply in pool.map(client.get, ["/openapi/v2"] * 8):
+                    if reply.status_code == 429:
+                        return reply
+        raise TimeoutError(f"kube-apiserver does not throttle; see {self.workdir}")
+
+    def _hold_controllers(self, *, held: bool) -> None:
+        controllers = self._programs[-1]
+        controllers.freeze() if held else controllers.thaw()
 
     def stop(self) -> None:
         atexit.unregister(self.stop)
@@ -187,11 +229,39 @@ def _api_server(workdir: Path, port: int, etcd_port: int) -> list[str]:
     ]
 
 
-def _controllers(workdir: Path, kubeconfig: Path) -> list[str]:
+def _no_room_for(namespace: str, account: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The specs of a priority level without seats and of the flow schema that sends an account there."""
+    limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0}
+    level = {"type": "Limited", "limited": {**limited, "limitResponse": {"type": "Reject"}}}
+    subject = {"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": account}}
+    everything = {
+        "subjects": [subject],
+        "resourceRules": [
+            {
+                "verbs": ["*"],
+                "apiGroups": ["*"],
+                "resources": ["*"],
+                "clusterScope": True,
+                "namespaces": ["*"],
+            }
+        ],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    }
+    schema = {"priorityLevelConfiguration": {"name": "lab-throttled"}, "matchingPrecedence": 2}
+    return level, {**schema, "rules": [everything]}
+
+
+def _controllers(workdir: Path, kubeconfig: Path, grace_seconds: float | None) -> list[str]:
+    names = CONTROLLERS if grace_seconds is None else (*CONTROLLERS, *NODE_CONTROLLERS)
+    watching = [
+        f"--node-monitor-grace-period={grace_seconds}s",
+        "--node-monitor-period=1s",
+    ]
     return [
         str(program("kube-controller-manager")),
         f"--kubeconfig={kubeconfig}",
-        f"--controllers={CONTROLLERS}",
+        f"--controllers={','.join(names)}",
+        *(watching if grace_seconds is not None else []),
         f"--service-account-private-key-file={workdir / 'sa.key'}",
         "--leader-elect=false",
         "--secure-port=0",

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from tests.lab import watchdog
 from tests.lab.ports import free_ports
 
 TEMPLATES = Path(__file__).parent
@@ -68,6 +69,7 @@ class Slurm:
 
     def start(self) -> None:
         """Start everything and wait until every node is idle."""
+        watchdog.keep_daemons(self.root)
         key = self.root / "etc/munge.key"
         self._run("mungekey", f"--keyfile={key}", "--create", "--bits=1024")
         self._run(
@@ -112,6 +114,7 @@ class Slurm:
                         each.rmdir()
             with contextlib.suppress(OSError):
                 folder.rmdir()
+        watchdog.drop_daemons(self.root)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def scontrol(self, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""The Redfish provider against a real sushy-emulator behind a proxy that breaks things."""
+"""The Redfish provider against the lab's BMCs behind a proxy that breaks things."""
 
 import http.server
 import ssl
@@ -24,7 +24,7 @@ from tests.lab.bmc import Bmc
 
 NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04", "gpu-05", "gpu-06", "gpu-07")
 PATIENCE_SECONDS = 60.0
-"""The emulator obeys up to 11 s later, and a busy machine notices later still."""
+"""A machine obeys some time after its order was accepted."""
 
 
 ACTION = "aaaaaaaaaaaa"
@@ -115,6 +115,14 @@ def system_with_reset_at(target: str) -> bytes:
     )
 
 
+def count_resets(bmc: Bmc, node: str) -> tuple[int, int]:
+    """Wait for the machine to go down; return how often it did, and how many orders arrived."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while bmc.resets(node) == 0 and time.monotonic() < until:
+        time.sleep(0.05)
+    return bmc.resets(node), bmc.reset_posts(node)
+
+
 def test_a_machine_is_observed_by_name_through_the_redirect(bmc: Bmc, redfish: Redfish) -> None:
     machine = redfish.observe(bmc.system_url("gpu-01"))
     assert isinstance(machine, Machine)
@@ -125,7 +133,7 @@ def test_a_machine_is_observed_by_name_through_the_redirect(bmc: Bmc, redfish: R
 
 def test_a_reset_is_executed_exactly_once(bmc: Bmc, redfish: Redfish) -> None:
     assert redfish.act(bmc.system_url("gpu-01"), ACTION, Order.RESTART) == OrderOutcome(OrderResult.ACCEPTED)
-    assert (bmc.resets("gpu-01"), bmc.reset_posts("gpu-01")) == (1, 1)
+    assert count_resets(bmc, "gpu-01") == (1, 1)
 
 
 def test_a_machine_that_is_off_is_observed_so(bmc: Bmc, redfish: Redfish) -> None:
@@ -144,7 +152,7 @@ def test_a_machine_that_is_off_is_observed_so(bmc: Bmc, redfish: Redfish) -> Non
 def test_a_lost_reply_is_unknown_and_the_reset_happened_once(bmc: Bmc, redfish: Redfish) -> None:
     bmc.lose_next_reply("gpu-02")
     assert redfish.act(bmc.system_url("gpu-02"), ACTION, Order.FORCE_RESTART).result is OrderResult.UNKNOWN
-    assert (bmc.resets("gpu-02"), bmc.reset_posts("gpu-02")) == (1, 1)
+    assert count_resets(bmc, "gpu-02") == (1, 1)
 
 
 def test_an_internal_error_is_unknown_because_the_reset_may_have_happened(bmc: Bmc, redfish: Redfish) -> None:
@@ -152,7 +160,7 @@ def test_an_internal_error_is_unknown_because_the_reset_may_have_happened(bmc: B
     outcome = redfish.act(bmc.system_url("gpu-03"), ACTION, Order.FORCE_RESTART)
     assert outcome.result is OrderResult.UNKNOWN
     assert "answered 500 to ForceRestart: Internal error" in outcome.reason
-    assert (bmc.resets("gpu-03"), bmc.reset_posts("gpu-03")) == (1, 1)
+    assert count_resets(bmc, "gpu-03") == (1, 1)
 
 
 def test_a_refused_reset_is_certainly_not_done(bmc: Bmc, redfish: Redfish) -> None:
@@ -205,10 +213,7 @@ def test_a_hanging_reset_is_given_up_in_time_and_stays_unknown(bmc: Bmc) -> None
     bmc.clear("gpu-05")
     assert outcome.result is OrderResult.UNKNOWN
     assert bmc.resets("gpu-05") == 0
-    until = time.monotonic() + PATIENCE_SECONDS
-    while bmc.resets("gpu-05") == 0 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert (bmc.resets("gpu-05"), bmc.reset_posts("gpu-05")) == (1, 1)
+    assert count_resets(bmc, "gpu-05") == (1, 1)
 
 
 def test_a_hanging_read_is_given_up_in_time_and_nothing_is_sent(bmc: Bmc) -> None:

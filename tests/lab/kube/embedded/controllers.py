@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from tests.lab.kube.embedded import crd, disruption, rbac
+from tests.lab.kube.embedded import crd, disruption, quota, rbac
 from tests.lab.kube.embedded.state import State, stamp
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 def begin(state: State) -> None:
     """Hear every change from now on and create what a fresh cluster has."""
-    listeners = (_namespace, _owner, crd.follow, disruption.follow)
+    listeners = (_namespace, _owner, crd.follow, disruption.follow, quota.follow)
     state.store.listeners += [_bind(state, listener) for listener in listeners]
     for name in NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}

@@ -30,7 +30,9 @@ def budgets_of(state: State, pod: Obj) -> list[Obj]:
 
 
 def follow(state: State, event: Event) -> None:
-    """Listener of the store: recompute the budgets a change can touch."""
+    """Listener of the store: recompute the budgets a change can touch, unless the controllers are held."""
+    if state.held:
+        return
     if event.table == BUDGETS and event.type != "DELETED":
         _recompute(state, event.object)
     elif event.table == "pods":
@@ -38,6 +40,12 @@ def follow(state: State, event: Event) -> None:
         found = {budget["metadata"]["name"]: budget for pod in touched for budget in budgets_of(state, pod)}
         for budget in found.values():
             _recompute(state, budget)
+
+
+def catch_up(state: State) -> None:
+    """Recompute every budget."""
+    for budget in state.store.all(BUDGETS):
+        _recompute(state, budget)
 
 
 def _recompute(state: State, budget: Obj) -> None:

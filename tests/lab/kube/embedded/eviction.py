@@ -9,6 +9,8 @@ from tests.lab.kube.embedded.state import Request, State, stamp
 from tests.lab.kube.embedded.write import existing
 
 REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+PROCESSING_SECONDS = 10
+"""When to try again while the controller has not seen the budget (kube-apiserver, eviction.go)."""
 TWO_BUDGETS = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 )
@@ -47,7 +49,8 @@ def _ask_budget(state: State, pod: Obj, *, dry: bool) -> None:
     budget, current = budgets[0], budgets[0].get("status", {})
     name, needed = budget["metadata"]["name"], current.get("desiredHealthy", 0)
     if current.get("observedGeneration", 0) < budget["metadata"]["generation"]:
-        raise _refused(f"The disruption budget {name} is still being processed by the server.")
+        why = f"The disruption budget {name} is still being processed by the server."
+        raise _refused(why, retryAfterSeconds=PROCESSING_SECONDS)
     if current.get("disruptionsAllowed", 0) == 0:
         have = f"needs {needed} healthy pods and has {current.get('currentHealthy', 0)} currently"
         raise _refused(f"The disruption budget {name} {have}")
@@ -69,10 +72,9 @@ def _spares_the_unready(budget: Obj, pod: Obj) -> bool:
     return healthy >= needed > 0
 
 
-def _refused(why: str) -> ApiError:
-    return ApiError(
-        429, "TooManyRequests", REFUSED, {"causes": [{"reason": "DisruptionBudget", "message": why}]}
-    )
+def _refused(why: str, **details: int) -> ApiError:
+    causes = [{"reason": "DisruptionBudget", "message": why}]
+    return ApiError(429, "TooManyRequests", REFUSED, {"causes": causes, **details})
 
 
 def _delete(state: State, request: Request, options: Obj) -> None:

@@ -42,7 +42,7 @@ def application(state: State) -> web.Application:
         try:
             return await _respond(state, http)
         except ApiError as refused:
-            return _json(refused.code, refused.status())
+            return _refused(refused)
 
     app = web.Application(client_max_size=LARGEST_BODY)
     app.router.add_route("*", "/{path:.*}", handle)
@@ -53,8 +53,21 @@ def _json(code: int, body: Obj) -> web.Response:
     return web.Response(status=code, body=msgspec.json.encode(body), content_type="application/json")
 
 
+def _refused(refused: ApiError) -> web.Response:
+    response = _json(refused.code, refused.status())
+    if wait := (refused.details or {}).get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str(wait)
+    return response
+
+
 async def _respond(state: State, http: web.Request) -> web.StreamResponse:
     identity = _identity(state, http)
+    return await state.faults.around(
+        http.method, http.path, identity.user, lambda: _answer(state, http, identity)
+    )
+
+
+async def _answer(state: State, http: web.Request, identity: Identity) -> web.StreamResponse:
     found = route.parse(http.path)
     resource = state.registry.find(found.group, found.version, found.plural) if found else None
     if found is None or (resource is None and not found.plural):

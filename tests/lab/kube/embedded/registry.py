@@ -58,6 +58,7 @@ BUILTIN = (
     _core("Node", "nodes", namespaced=False, status=True, keeps_status_on_create=True, short=("no",)),
     _core("Pod", "pods", status=True, generation=True, returns_deleted=True, short=("po",)),
     _core("ConfigMap", "configmaps", short=("cm",)),
+    _core("ResourceQuota", "resourcequotas", status=True, short=("quota",)),
     _core("Secret", "secrets"),
     _core("Service", "services", status=True, returns_deleted=True, short=("svc",)),
     _core("ServiceAccount", "serviceaccounts", returns_deleted=True, short=("sa",)),

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from tests.lab.kube.embedded import disruption
 from tests.lab.kube.embedded.controllers import begin
 from tests.lab.kube.embedded.http import application
+from tests.lab.kube.embedded.lifecycle import NodeLifecycle
 from tests.lab.kube.embedded.state import State
 from tests.lab.web import bound, end, serve
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Coroutine
 
+LIFECYCLE_SECONDS = 0.25
+"""Between two passes over all nodes; kube-controller-manager has 5 s (node-monitor-period)."""
 PATIENCE_SECONDS = 60.0
 """For the server's own thread to start or stop serving."""
 
@@ -32,6 +36,7 @@ class EmbeddedServer:
         self._loop = asyncio.new_event_loop()
         self._runner: web.AppRunner | None = None
         self._listener: socket.socket | None = None
+        self._lifecycle: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="embedded-kube", daemon=True)
         self._thread.start()
         self._loop.call_soon_threadsafe(begin, self.state)
@@ -47,6 +52,9 @@ class EmbeddedServer:
     def close(self) -> None:
         """Stop for good."""
         self.pause()
+        if self._lifecycle is not None:
+            self._loop.call_soon_threadsafe(self._lifecycle.cancel)
+            self._run(asyncio.sleep(0))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_SECONDS)
         self._loop.close()
@@ -55,6 +63,31 @@ class EmbeddedServer:
         """Forget the history: older revisions are answered with 410."""
         self._loop.call_soon_threadsafe(self.state.store.compact)
         self._run(asyncio.sleep(0))
+
+    def watch_nodes(self, grace_seconds: float) -> None:
+        """Run node lifecycle, taint eviction and pod garbage collection from now on."""
+        lifecycle = NodeLifecycle(self.state, grace_seconds)
+
+        async def step() -> None:
+            while True:
+                if not self.state.held:
+                    lifecycle.step(self._loop.time())
+                await asyncio.sleep(LIFECYCLE_SECONDS)
+
+        async def begin() -> None:
+            self._lifecycle = self._loop.create_task(step())
+
+        self._run(begin())
+
+    def hold_controllers(self, *, held: bool) -> None:
+        """Let the controllers do nothing, or go on with what has changed meanwhile."""
+
+        async def switch() -> None:
+            self.state.held = held
+            if not held:
+                disruption.catch_up(self.state)
+
+        self._run(switch())
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tests.lab.kube.embedded.faults import Faults
 from tests.lab.kube.embedded.registry import Registry, Resource
 from tests.lab.kube.embedded.storage import Store
 from tests.lab.kube.embedded.tokens import Identity, Signer
@@ -23,6 +24,9 @@ class State:
     store: Store = field(default_factory=Store)
     registry: Registry = field(default_factory=Registry)
     signer: Signer = field(default_factory=Signer)
+    faults: Faults = field(default_factory=Faults)
+    held: bool = False
+    """Whether the controllers do nothing for now."""
 
     def now(self) -> float:
         """Seconds since the epoch: the lab's only clock is the wall clock."""

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.lab.kube.embedded import defaults, managed, openapi, patch, schema
+from tests.lab.kube.embedded import defaults, managed, openapi, patch, quota, schema
 from tests.lab.kube.embedded.errors import (
     ApiError,
     Obj,
@@ -98,6 +98,8 @@ def _admit(state: State, request: Request, obj: Obj) -> None:
     if account and state.store.get("serviceaccounts", request.namespace, account) is None:
         why = f"error looking up service account {request.namespace}/{account}"
         raise forbidden("pods", "", name, f'{why}: serviceaccount "{account}" not found')
+    if resource.namespaced:
+        quota.admit(state, resource, request.namespace, obj)
 
 
 def update(state: State, request: Request, body: Obj) -> Obj:
