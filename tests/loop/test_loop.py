@@ -56,7 +56,7 @@ def _assert_git_tells_the_story(cluster: Cluster) -> None:
 def _assert_thread_tells_the_story(cluster: Cluster, ts: str) -> None:
     replies = [each["text"] for each in cluster.slack.replies(CHANNEL, ts)]
     told = "\n".join(replies).lower()
-    for word in ("approved", "reset", "boot"):
+    for word in ("approved", "restarting the machine", "the boot is now", "verified", "repaired"):
         assert word in told, replies
     (root,) = [each for each in cluster.slack.messages(CHANNEL) if each["ts"] == ts]
     assert "Repaired" in root["text"]
