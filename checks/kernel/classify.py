@@ -1,103 +1,161 @@
-"""Classify: any kernel log, line by line, becomes events; what `clusterwright classify` and the agent share.
+"""`clusterwright classify`: read a log of any length in constant memory, print its events as they end.
 
-`Reader` knows what a line needs of the lines before it: texts broken over lines, /dev/kmsg dictionaries, the
-driver's version. `Classifier` adds the folding, for a log whose lines carry their own times.
+Input that pauses, such as `dmesg --follow`, has its events printed after a second of silence.
 """
 
+import argparse
+import os
+import re
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import msgspec
 
-from checks.kernel import nvrm
-from checks.kernel.event import Event
-from checks.kernel.fold import Fold
-from checks.kernel.host import memory
-from checks.kernel.join import Join
-from checks.kernel.line import Line, read_line
-from checks.kernel.parse import BOOT, INTERESTING, parse
+from checks.kernel import show
+from checks.kernel.classify import Classifier
+from checks.kernel.explain import explain
+from checks.kernel.source import lines
+
+if TYPE_CHECKING:
+    from checks.kernel.event import Event
 
 
-class Reader:
-    """Turns the lines of one node's kernel log into events, one at a time, in order.
-
-    `branch` is the NVIDIA driver's major version, taken from its banner when the log has one.
-    """
-
-    def __init__(self, branch: int | None = None) -> None:
-        self.branch = branch
-        self._join = Join()
-        self._in_record = False
-
-    def read(self, raw: bytes, number: int, now: float) -> tuple[Line, list[Event]] | None:
-        """Return the line and its events, None when it has nothing to say; `number` counts lines from 1."""
-        if self._in_record and raw[:1] == b" ":
-            return None
-        self._in_record = b";" in raw[:256] and raw[:1].isdigit()
-        if INTERESTING.search(raw) is None:
-            return None
-        line = read_line(raw, now)
-        return (line, self.events(line, number)) if line else None
-
-    def events(self, line: Line, number: int) -> list[Event]:
-        """Return what a line says; non-events of known lines are among them."""
-        found = []
-        for place, text in enumerate(line.texts):
-            whole = self._join.feed(text, number, indented=line.indented or place > 0)
-            if whole is None:
-                continue
-            event = self._parse(whole[0], line)
-            if event is not None:
-                found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
-        return found
-
-    def _parse(self, text: str, line: Line) -> Event | None:
-        self.branch = nvrm.branch(text) or self.branch
-        event = parse(text, self.branch)
-        return None if event is None else memory.before_boot(event, line.uptime)
+class WrongUseError(Exception):
+    """The request cannot be carried out; the text says what is wrong and how to mend it."""
 
 
-class Classifier:
-    """Folds the events of a whole log. Memory is bounded by the faults of ten minutes, not by the log.
+class _Parser(argparse.ArgumentParser):
+    """Tells of a wrong argument as of every other wrong use."""
 
-    A line without a stamp counts as logged when the line before it was.
-    """
+    def error(self, message: str) -> NoReturn:
+        raise WrongUseError(f"{message}; see clusterwright classify --help")
 
-    def __init__(
-        self, branch: int | None = None, since: float | None = None, boot_at: float | None = None
-    ) -> None:
-        self._reader = Reader(branch)
-        self._fold = Fold()
-        self._since = since
-        self._boot_at = boot_at
-        self._at = 0.0
 
-    def feed(self, raw: bytes, number: int, now: float) -> Iterator[Event]:
-        """Take in one line; yield non-events at once and the events of faults that are over."""
-        read = self._reader.read(raw, number, now)
-        if read is None:
-            return
-        line, events = read
-        stamp = line.wall if line.wall is not None else line.uptime
-        self._at = self._at if stamp is None else stamp
-        if self._too_old(line):
-            return
-        yield from (fault.event for fault in self._fold.expire(self._at))
-        for event in events:
-            if event.code == BOOT:
-                yield from self.finish()
-            if event.event:
-                self._fold.add(event, self._at)
-            else:
-                yield event
+def main(argv: list[str], out: BinaryIO, now: float) -> int:
+    """Run the command; return its exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
+    try:
+        arguments = _parser().parse_args(argv)
+        if arguments.explain is not None:
+            _explain(arguments.explain, arguments.format, out)
+        else:
+            _classify(arguments, out, now)
+        out.flush()
+    except WrongUseError as wrong:
+        sys.stderr.write(f"clusterwright classify: {wrong}\n")
+        return 2
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough (`| head`); nothing may be flushed to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    except KeyboardInterrupt:
+        out.flush()
+    return 0
 
-    def finish(self) -> Iterator[Event]:
-        """Yield what is still open; more lines may follow."""
-        yield from (fault.event for fault in self._fold.drop(lambda _fault: True))
 
-    def _too_old(self, line: Line) -> bool:
-        if self._since is None:
-            return False
-        wall = line.wall
-        if wall is None and line.uptime is not None and self._boot_at is not None:
-            wall = self._boot_at + line.uptime
-        return wall is not None and wall < self._since
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="clusterwright classify",
+        description="Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg.",
+        epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
+        "Exit codes: 0 done, 2 wrong use",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
+    )
+    parser.add_argument("--driver", metavar="VERSION", help="NVIDIA driver version, such as 580.105.08")
+    parser.add_argument(
+        "--since", metavar="TIME", help="skip older lines: 30m, 2h, 7d or 2026-11-30T08:00:00"
+    )
+    parser.add_argument("--format", choices=("json", "table"), default="json", help="how to print (json)")
+    parser.add_argument("--all", action="store_true", help="print known lines that are no faults, too")
+    parser.add_argument("--explain", metavar="CODE", help="say what a code means and what we do, then stop")
+    return parser
+
+
+def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
+    since = _since(arguments.since, now)
+    classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
+    show_row = show.json_line if arguments.format == "json" else _table_line
+    if arguments.format == "table":
+        out.write(show.table_head().encode() + b"\n")
+    number = 0
+    with _opened(arguments.file) as source:
+        for raw in lines(source.fileno()):
+            number += raw is not None
+            events = classifier.finish() if raw is None else classifier.feed(raw, number, now)
+            out.writelines(show_row(event) + b"\n" for event in events if event.event or arguments.all)
+            if raw is None:
+                out.flush()
+    out.writelines(show_row(event) + b"\n" for event in classifier.finish())
+
+
+def _table_line(event: "Event") -> bytes:
+    return show.table_row(event).encode()
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[BinaryIO]:
+    if file is None or str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with file.open("rb", buffering=0) as source:
+            source.read(0)
+            yield source
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise WrongUseError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
+
+
+def _explain(code: str, output: str, out: BinaryIO) -> None:
+    found = explain(code)
+    if found is None:
+        raise WrongUseError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
+    if output == "json":
+        out.write(msgspec.json.encode(found) + b"\n")
+        return
+    head = f"{found.subsystem} {found.code}  {found.name}"
+    verdict = f"Alone: {found.severity} / {found.action} (rule {found.rule})."
+    out.write("\n".join((head, found.meaning, verdict, *found.notes, "")).encode())
+
+
+def _branch(driver: str | None) -> int | None:
+    if driver is None:
+        return None
+    match = _DRIVER.match(driver)
+    if match is None:
+        raise WrongUseError(
+            f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580"
+        )
+    return int(match[1])
+
+
+def _since(text: str | None, now: float) -> float | None:
+    if text is None:
+        return None
+    duration = _DURATION.match(text)
+    if duration is not None:
+        return now - int(duration[1]) * _UNITS[duration[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise WrongUseError(
+            f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00"
+        ) from None
+
+
+def _boot_at(now: float) -> float | None:
+    """Return when this machine booted: what a stamp in seconds since boot counts from, as far as we know."""
+    try:
+        return now - float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+
+
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DRIVER = re.compile(r"R?([0-9]{3,4})(?:\.[0-9.]*)?\Z")
