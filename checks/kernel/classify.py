@@ -11,28 +11,76 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn
 
 import msgspec
 
-from checks.kernel import show
-from checks.kernel.classify import Classifier
-from checks.kernel.explain import explain
-from checks.kernel.source import lines
+from checks.finding import Severity
+from checks.kernel.codes.catalog import explain
+from checks.kernel.faults.open_faults import OpenFaults
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import BOOT, KernelLogReader
+from checks.kernel.source.line import KernelLine
+from checks.kernel.source.records import lines
 
-if TYPE_CHECKING:
-    from checks.kernel.event import Event
 
-
-class WrongUseError(Exception):
+class ClassifyUsageError(Exception):
     """The request cannot be carried out; the text says what is wrong and how to mend it."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _ClassifyParser(argparse.ArgumentParser):
     """Tells of a wrong argument as of every other wrong use."""
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUseError(f"{message}; see clusterwright classify --help")
+        raise ClassifyUsageError(f"{message}; see clusterwright classify --help")
+
+
+class Classifier:
+    """Makes the events of a whole log one for each fault, for a log whose lines have their own times.
+
+    Memory is bounded by the faults of ten minutes, not by the log. A line without a time stamp counts as
+    logged when the line before it was.
+    """
+
+    def __init__(
+        self, branch: int | None = None, since: float | None = None, boot_at: float | None = None
+    ) -> None:
+        self._reader = KernelLogReader(branch)
+        self._open = OpenFaults()
+        self._since = since
+        self._boot_at = boot_at
+        self._at = 0.0
+
+    def feed(self, raw: bytes, number: int, now: float) -> Iterator[KernelEvent]:
+        """Take in one line; yield non-events at once and the events of faults that are over."""
+        read = self._reader.read(raw, number, now)
+        if read is None:
+            return
+        line, events = read
+        stamp = line.wall if line.wall is not None else line.uptime
+        self._at = self._at if stamp is None else stamp
+        if self._too_old(line):
+            return
+        yield from (fault.event for fault in self._open.expire(self._at))
+        for event in events:
+            if event.code == BOOT:
+                yield from self.finish()
+            if event.event:
+                self._open.add(event, self._at)
+            else:
+                yield event
+
+    def finish(self) -> Iterator[KernelEvent]:
+        """Yield what is still open; more lines may follow."""
+        yield from (fault.event for fault in self._open.drop(lambda _fault: True))
+
+    def _too_old(self, line: KernelLine) -> bool:
+        if self._since is None:
+            return False
+        wall = line.wall
+        if wall is None and line.uptime is not None and self._boot_at is not None:
+            wall = self._boot_at + line.uptime
+        return wall is not None and wall < self._since
 
 
 def main(argv: list[str], out: BinaryIO, now: float) -> int:
@@ -44,7 +92,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         else:
             _classify(arguments, out, now)
         out.flush()
-    except WrongUseError as wrong:
+    except ClassifyUsageError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
@@ -56,7 +104,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = _ClassifyParser(
         prog="clusterwright classify",
         description="Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
@@ -80,9 +128,9 @@ def _parser() -> argparse.ArgumentParser:
 def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
     since = _since(arguments.since, now)
     classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
-    show_row = show.json_line if arguments.format == "json" else _table_line
+    show_row = json_line if arguments.format == "json" else _table_line
     if arguments.format == "table":
-        out.write(show.table_head().encode() + b"\n")
+        out.write(table_head().encode() + b"\n")
     number = 0
     with _opened(arguments.file) as source:
         for raw in lines(source.fileno()):
@@ -94,8 +142,8 @@ def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
     out.writelines(show_row(event) + b"\n" for event in classifier.finish())
 
 
-def _table_line(event: "Event") -> bytes:
-    return show.table_row(event).encode()
+def _table_line(event: KernelEvent) -> bytes:
+    return table_row(event).encode()
 
 
 @contextmanager
@@ -108,13 +156,15 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
             source.read(0)
             yield source
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise WrongUseError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
+        raise ClassifyUsageError(
+            f"cannot read {file}: {error.strerror}; name a log or pipe one in"
+        ) from error
 
 
 def _explain(code: str, output: str, out: BinaryIO) -> None:
     found = explain(code)
     if found is None:
-        raise WrongUseError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
+        raise ClassifyUsageError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
     if output == "json":
         out.write(msgspec.json.encode(found) + b"\n")
         return
@@ -128,7 +178,7 @@ def _branch(driver: str | None) -> int | None:
         return None
     match = _DRIVER.match(driver)
     if match is None:
-        raise WrongUseError(
+        raise ClassifyUsageError(
             f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580"
         )
     return int(match[1])
@@ -143,7 +193,7 @@ def _since(text: str | None, now: float) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise WrongUseError(
+        raise ClassifyUsageError(
             f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00"
         ) from None
 
@@ -154,6 +204,75 @@ def _boot_at(now: float) -> float | None:
         return now - float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
         return None
+
+
+class EventOutput(msgspec.Struct, frozen=True):
+    """An event as `clusterwright classify --format json` prints it. Every field is always there."""
+
+    code: str | None
+    subsystem: str
+    gpu: str | None
+    device: str | None
+    severity: Severity
+    action: str
+    event: bool
+    count: int
+    line: int | None
+    lines: tuple[int, ...]
+    companion_of: str | None
+    rule: str
+    summary: str
+    text: str
+
+
+def json_line(event: KernelEvent) -> bytes:
+    """Return the event as one JSON object, without a line end."""
+    return msgspec.json.encode(
+        EventOutput(
+            event.code,
+            event.subsystem,
+            event.gpu,
+            event.device,
+            event.severity,
+            event.action.value,
+            event.event,
+            event.count,
+            event.lines[0] if event.lines else None,
+            event.lines,
+            event.companion_of,
+            event.rule,
+            event.summary,
+            event.text,
+        )
+    )
+
+
+_WIDTHS = (12, 9, 11, 10, 18, 13, 7)
+
+
+def table_head() -> str:
+    """Return the heading of the table."""
+    return _row(("LINE", "SEVERITY", "ACTION", "SUBSYSTEM", "CODE", "GPU", "COUNT"), "WHAT IT MEANS")
+
+
+def table_row(event: KernelEvent) -> str:
+    """Return the event as one row; the last column is as long as its sentence."""
+    lines = f"{event.lines[0]}-{event.lines[-1]}" if len(event.lines) > 1 else "".join(map(str, event.lines))
+    cells = (
+        lines,
+        event.severity.value if event.event else "-",
+        event.action.value if event.event else "-",
+        event.subsystem,
+        event.code or "-",
+        event.gpu or "-",
+        str(event.count),
+    )
+    companion = f" (belongs to {event.companion_of})" if event.companion_of else ""
+    return _row(cells, (event.summary or event.text) + companion)
+
+
+def _row(cells: tuple[str, ...], last: str) -> str:
+    return " ".join(cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True)) + " " + last
 
 
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])\Z")

@@ -1,123 +1,188 @@
-"""Standing: what the kernel log says is wrong now, from events as they are read to findings as they are told.
+"""What the kernel log says is wrong now: events come in as they are read, findings go out as reported.
 
-Puts together the fold (one fault, one event), what ends a fault, what is remembered of each GPU, and what
-other witnesses change about a verdict.
+An event gets its verdict when it enters: from its parser, from what is remembered of its GPU or link, and
+from what stands beside it in the log and in NVML's findings.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from checks.finding import Finding
-from checks.kernel import clearing, witness
-from checks.kernel.clearing import AllClear
-from checks.kernel.event import Event, to_finding
-from checks.kernel.fold import Fault, Fold
-from checks.kernel.identity import Board, Boards
-from checks.kernel.recovery import Wish
-from checks.kernel.repeats import Remembered, Repeats
+from checks.kernel.faults import judgement, relations
+from checks.kernel.faults.fault import OpenFault, calmed
+from checks.kernel.faults.open_faults import OpenFaults
+from checks.kernel.faults.recurrence import GpuIdentities, GpuIdentity, RecurrenceMemory, Remembered
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.xid import RECOVERY_BY_NUMBER, RECOVERY_NONE, RecoveryRequest
+
+ANSWER_SECONDS = 180.0
+"""Three polls without an answer about field 230: then the kernel log alone decides (ours)."""
 
 
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class SavedFaults(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is to be saved of one boot; `remembered` alone outlives it.
 
-    `all_clear` are the GPUs of which the kernel log said that they need nothing any more, and the driver has
-    not said so yet: at which second since boot it did.
+    `all_clear` are the GPUs of which the kernel log said that they need nothing any more while the driver has
+    not said so through NVML yet, and at which second since boot.
     """
 
-    faults: tuple[Fault, ...] = ()
-    boards: tuple[Board, ...] = ()
+    faults: tuple[OpenFault, ...] = ()
+    boards: tuple[GpuIdentity, ...] = ()
     all_clear: dict[str, float] = {}
     remembered: Remembered = Remembered()
 
-    def of_next_boot(self) -> "Kept":
+    def of_next_boot(self) -> "SavedFaults":
         """What holds in another boot."""
-        return Kept(remembered=self.remembered)
+        return SavedFaults(remembered=self.remembered)
 
 
-class Standing:
+class KernelFaults:
     """The open faults of one node in the boot `boot`. Times are seconds since boot, `shown` by wall clock."""
 
-    def __init__(self, boot: str = "", kept: Kept = Kept()) -> None:  # noqa: B008 - frozen
-        self._fold = Fold()
-        self._boards = Boards(kept.boards)
-        self._repeats = Repeats(boot, kept.remembered)
+    def __init__(self, boot: str = "", kept: SavedFaults = SavedFaults()) -> None:  # noqa: B008 - frozen
+        self._open = OpenFaults()
+        self._identities = GpuIdentities(kept.boards)
+        self._recurrences = RecurrenceMemory(boot, kept.remembered)
         self._all_clear = AllClear(kept.all_clear)
         for fault in kept.faults:
-            self._fold.restore(fault)
+            self._open.restore(fault)
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> SavedFaults:
         """Everything that a restart must not lose."""
-        return Kept(self.faults, self.boards, self._all_clear.waiting, self._repeats.remembered)
+        return SavedFaults(self.faults, self.boards, self._all_clear.waiting, self._recurrences.remembered)
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[OpenFault, ...]:
         """What is open."""
-        return tuple(self._fold)
+        return tuple(self._open)
 
     @property
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[KernelEvent]:
         """What is open, as events."""
-        return (fault.event for fault in self._fold)
+        return (fault.event for fault in self._open)
 
     @property
-    def boards(self) -> tuple[Board, ...]:
+    def boards(self) -> tuple[GpuIdentity, ...]:
         """What is known of the GPUs."""
-        return self._boards.known
+        return self._identities.known
 
-    def board(self, gpu: str) -> Board:
+    def board(self, gpu: str) -> GpuIdentity:
         """Return what is known of the GPU at an address."""
-        return self._boards.of(gpu)
+        return self._identities.of(gpu)
 
-    def take(self, event: Event, at: float, shown: float) -> tuple[bool, list[Event]]:
+    def take(self, event: KernelEvent, at: float, shown: float) -> tuple[bool, list[KernelEvent]]:
         """Take in one event; return whether a finding came of it, and the events that it ended."""
-        if event.subsystem == "nvrm" and (board := self._boards.read(event.text)):
+        if event.subsystem == "nvrm" and (board := self._identities.read(event.text)):
             self.learn(board)
-        ended: list[Fault] = []
-        if not self._all_clear.waits(event, at) and clearing.is_good_news(event):
-            ended = self._fold.drop(lambda fault: clearing.ends(event, fault.event))
-        is_fault = clearing.is_fault(event)
+        ended = self._clear(event, at) if event.kind in relations.CLEARS else []
+        is_fault = event.event and not judgement.is_all_clear(event)
         if is_fault:
-            judged = self._repeats.judge(event, self._board_of(event), at, shown)
-            self._fold.add(judged, at, shown)
-        return is_fault, [fault.event for fault in ended]
+            board = self._identities.of(event.gpu) if event.gpu else None
+            self._open.add(self._recurrences.judge(event, board, at, shown), at, shown)
+        return is_fault, ended
 
-    def learn(self, board: Board) -> None:
+    def learn(self, board: GpuIdentity) -> None:
         """Take in who a GPU is."""
-        learnt = self._boards.learn(board)
+        learnt = self._identities.learn(board)
         if learnt is not None and learnt[0].is_same(learnt[1]):
-            self._repeats.rename(*learnt)
+            self._recurrences.rename(*learnt)
 
-    def hear(self, wishes: Mapping[str, Wish]) -> tuple[bool, list[Event]]:
-        """Take in what the driver asks for, by GPU; return whether findings changed, and the events ended."""
-        changed = False
-        for fault in self._fold:
-            wish = wishes.get(fault.event.gpu or "")
-            if wish is not None and wish.at > fault.last_at:
-                event = witness.needs_nothing(fault.event, wish)
-                changed, fault.event = changed or event != fault.event, event
-        over = self._all_clear.hear(wishes)
-        ended = self._fold.drop(lambda fault: clearing.is_before(fault, over))
+    def hear(self, requests: Mapping[str, RecoveryRequest]) -> tuple[bool, list[KernelEvent]]:
+        """Take in the recovery actions that NVML gives, by GPU.
+
+        Return whether findings changed, and the events that ended.
+        """
+        quiet = {gpu: each.at for gpu, each in requests.items() if _needs_nothing(each)}
+        changed = self._open.change(
+            lambda fault: (
+                judgement.needs_nothing(fault.event)
+                if fault.event.gpu and fault.last_at < quiet.get(fault.event.gpu, fault.last_at)
+                else fault.event
+            )
+        )
+        over = self._all_clear.hear(requests)
+        ended = self._open.drop(lambda fault: _is_before(fault, over)) if over else []
         return changed or bool(ended), [fault.event for fault in ended]
 
-    def expire(self, at: float) -> bool:
-        """Drop what quiet has ended; return whether there was any."""
-        over = self._all_clear.expire(at)
-        calmed = self._fold.calm(at)
-        ended = self._fold.drop(lambda fault: clearing.is_quiet(fault, at) or clearing.is_before(fault, over))
-        return calmed or bool(ended)
+    def weigh(self, findings: Iterable[Finding]) -> None:
+        """Take in what the checks find now; some of it changes verdicts while it stands (M1, M5, M6)."""
+        self._open.weigh(findings)
 
-    def findings(self, witnesses: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Return the findings; `witnesses` are those of the checks, some of which decide about others."""
-        return tuple(
-            to_finding(self._told(fault, witnesses), fault.first_shown, fault.last_shown)
-            for fault in self._fold
+    def expire(self, at: float) -> bool:
+        """Drop what quiet has ended; return whether there was any, or a verdict changed."""
+        over = self._all_clear.expire(at)
+        changed = self._open.change(lambda fault: calmed(fault, at))
+        ended = self._open.drop(lambda fault: _is_quiet(fault, at) or _is_before(fault, over))
+        return changed or bool(ended)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the findings."""
+        return tuple(fault.finding() for fault in self._open)
+
+    def _clear(self, news: KernelEvent, at: float) -> list[KernelEvent]:
+        """Close what good news ends, unless the driver has to confirm it first."""
+        if self._all_clear.waits(news, at):
+            return []
+        return [each.event for each in self._open.drop(lambda fault: judgement.ends(news, fault.event))]
+
+
+class AllClear:
+    """GPUs that need nothing any more by the kernel log, until the driver says so through NVML (section 4).
+
+    `waiting` is when the line was logged, by GPU, in seconds since boot.
+    """
+
+    def __init__(self, waiting: Mapping[str, float]) -> None:
+        self.waiting = dict(waiting)
+        self._answers: dict[str, RecoveryRequest] = {}
+
+    def waits(self, event: KernelEvent, at: float) -> bool:
+        """Take in good news; say whether it is an all-clear that waits for the driver's own word."""
+        if event.kind != relations.RECOVERY_ACTION or event.gpu is None:
+            return False
+        self.waiting.pop(event.gpu, None)
+        answer = self._answers.get(event.gpu)
+        if answer is None or at - answer.at > ANSWER_SECONDS or not judgement.is_all_clear(event):
+            return False
+        self.waiting[event.gpu] = at
+        return True
+
+    def hear(self, requests: Mapping[str, RecoveryRequest]) -> dict[str, float]:
+        """Take in what NVML gives; return the GPUs that are clear, and as of when."""
+        self._answers.update(requests)
+        return self._end(
+            gpu
+            for gpu, at in self.waiting.items()
+            if (request := requests.get(gpu)) and request.at > at and _needs_nothing(request)
         )
 
-    def _told(self, fault: Fault, witnesses: Sequence[Finding]) -> Event:
-        event = witness.beside(fault.event, witnesses)
-        return self._repeats.raised(event, self._board_of(event), fault.first_at)
+    def expire(self, at: float) -> dict[str, float]:
+        """Return the GPUs that are clear because the driver no longer answers, and as of when."""
+        if not self.waiting:
+            return {}
+        return self._end(
+            gpu
+            for gpu, since in self.waiting.items()
+            if at - max(since, self._answers[gpu].at if gpu in self._answers else since) > ANSWER_SECONDS
+        )
 
-    def _board_of(self, event: Event) -> Board | None:
-        return self._boards.of(event.gpu) if event.gpu else None
+    def _end(self, gpus: Iterable[str]) -> dict[str, float]:
+        return {gpu: self.waiting.pop(gpu) for gpu in tuple(gpus)}
+
+
+def _needs_nothing(request: RecoveryRequest) -> bool:
+    return RECOVERY_BY_NUMBER.get(request.number) is RECOVERY_NONE
+
+
+def _is_before(fault: OpenFault, clear: Mapping[str, float]) -> bool:
+    """Whether the fault is over because its GPU was clear after it, `clear` saying as of when."""
+    gpu = fault.event.gpu
+    return fault.event.subsystem == "xid" and gpu is not None and fault.last_at <= clear.get(gpu, -1.0)
+
+
+def _is_quiet(fault: OpenFault, at: float) -> bool:
+    """Whether the fault is over because it has been quiet for long enough."""
+    quiet = judgement.quiet_seconds(fault.event)
+    return quiet is not None and at - fault.last_at >= quiet

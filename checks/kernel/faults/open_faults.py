@@ -1,234 +1,207 @@
-"""Fold: events about one fault become one event with a count, however many lines tell of it (rule K19).
+"""Open faults: events about one fault become one with a count, however many lines tell of it (K19).
 
-Holds what is open on one node in one boot. Times are seconds on any one clock that does not jump; the caller
-says what the time of a line is and when a fault is over.
+Holds what is open on one node in one boot. Times are seconds on a clock that does not jump; the caller says
+what the time of a line is and when a fault is over.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 
 import msgspec
 
-from checks.finding import EVIDENCE_LIMIT, Severity
-from checks.kernel import companion
-from checks.kernel.event import Event
-from checks.kernel.host import pcie, process
-from checks.kernel.kin import Key, Kin, Mark, kind
-from checks.kernel.pace import Pace
-
-WINDOW_SECONDS = 600.0
-"""A fault stays open this long after its last line (K19)."""
+from checks.finding import Finding
+from checks.kernel.faults import judgement, relations
+from checks.kernel.faults.fault import OpenFault, joined_lines, merged, pending, recur
+from checks.kernel.faults.judgement import Mark
+from checks.kernel.faults.recurrence import WINDOW_SECONDS
+from checks.kernel.parse.event import KernelEvent
 
 OPEN_LIMIT = 4096
 """Faults held open at once; beyond it the one that has been quiet longest is closed."""
 
 ECHO_SECONDS = 2.0
-"""How long after a line its second line about the same occurrence may come (AER, driver start)."""
+"""How long after a line the second line about the same occurrence may come (AER, driver start)."""
 
-_RELATED_ANEW = frozenset({"154", "soft-lockup", "mlx5-cmd-timeout"})
-"""What a later line of may mean something else for its neighbours than the first did."""
-
-LINES_KEPT = 32
-"""Line numbers kept of one fault: the first ones and the last."""
+Key = tuple[str, str, str, str]
+"""Identity of a fault, `KernelEvent.key`."""
 
 
-class Fault(msgspec.Struct):
-    """An open fault: what is known of it, and the seconds of its first and last line.
-
-    `first_shown` and `last_shown` are the same moments by the wall clock: shown, never compared.
-    `recent` are the times of its newest occurrences, `unechoed` counts those whose second line is to come
-    (negative: whose first line is). `pace` is kept of what is harmless unless it happens often.
-    """
-
-    event: Event
-    first_at: float
-    last_at: float
-    recent: list[float] = []
-    unechoed: int = 0
-    first_shown: float = 0.0
-    last_shown: float = 0.0
-    pace: Pace | None = None
-
-
-class Fold:
+class OpenFaults:
     """The open faults of one node, by key, the one that has been quiet longest first."""
 
     def __init__(self) -> None:
-        self._open: dict[Key, Fault] = {}
-        self._kin = Kin()
+        self._open: dict[Key, OpenFault] = {}
+        self._index = _FaultIndex()
+        self._evidence: tuple[Finding, ...] = ()
 
-    def __iter__(self) -> Iterator[Fault]:
+    def __iter__(self) -> Iterator[OpenFault]:
         return iter(self._open.values())
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, event: Event, at: float, shown: float = 0.0) -> None:
+    def add(self, event: KernelEvent, at: float, shown: float = 0.0) -> None:
         """Take in one more event that was logged at `at` seconds, `shown` by the wall clock."""
-        if event.code in ("79", "gpu-lost") and self._absorb(event, at):
+        if event.kind in _ABSORBING and self._absorb(event, at):
             return
-        fault, before = self._same(event, at), 0
+        fault, number = self._same(event, at), event.count
         if fault is None:
-            recent = [at] * min(event.count, process.SOFT_LOCKUPS)
-            fault = Fault(event, at, at, recent, _pending(event), shown)
+            fault = OpenFault(event, at, at, unechoed=pending(event), first_shown=shown)
             self._insert(fault)
             self._relate(fault, at)
         else:
-            before = fault.event.count
-            self._count(fault, event, at)
-            if event.code in _RELATED_ANEW:
+            number = self._count(fault, event, at)
+            if event.kind in relations.RELATED_AGAIN:
                 self._relate(fault, at)
+            else:
+                self._decide(fault, at)
         fault.last_shown = shown
-        if event.code == "soft-lockup":
-            fault.event = _lockup(fault)
-        elif event.code == "aer-corrected":
-            _keep_pace(fault, fault.event.count - before, at)
+        rule = relations.RECURRENCES.get(event.kind)
+        if rule is not None:
+            recur(fault, rule, number, at)
+        self._weigh(fault)
 
-    def restore(self, fault: Fault) -> None:
+    def restore(self, fault: OpenFault) -> None:
         """Put back a fault that was open before a restart."""
         self._insert(fault)
 
-    def expire(self, at: float) -> list[Fault]:
+    def weigh(self, findings: Iterable[Finding]) -> None:
+        """Take in what the checks have found now: some of it changes verdicts while it stands."""
+        evidence = tuple(each for each in findings if each.code in relations.EVIDENCE_CODES)
+        if evidence != self._evidence:
+            self._evidence = evidence
+            for fault in self:
+                self._weigh(fault)
+
+    def change(self, judge: Callable[[OpenFault], KernelEvent]) -> bool:
+        """Give each fault the event that `judge` makes of it; return whether any changed."""
+        changed = False
+        for fault in self:
+            event = judge(fault)
+            if event != fault.event:
+                fault.event, changed = event, True
+                self._weigh(fault)
+        return changed
+
+    def expire(self, at: float) -> list[OpenFault]:
         """Close what has been quiet for the window at `at`, and what exceeds `OPEN_LIMIT`."""
-        closed: list[Fault] = []
+        closed: list[OpenFault] = []
         for fault in self._open.values():
             if abs(at - fault.last_at) <= WINDOW_SECONDS and len(self._open) - len(closed) <= OPEN_LIMIT:
                 break
             closed.append(fault)
         return self._close(closed)
 
-    def calm(self, at: float) -> bool:
-        """Judge anew what was judged for its rate and is slow again; return whether there was any."""
-        slow = [
-            fault for fault in self if pcie.is_often(fault.event) and fault.pace and fault.pace.is_calm(at)
-        ]
-        for fault in slow:
-            fault.event = pcie.seldom(fault.event)
-        return bool(slow)
-
-    def drop(self, over: Callable[[Fault], bool]) -> list[Fault]:
+    def drop(self, over: Callable[[OpenFault], bool]) -> list[OpenFault]:
         """Close the faults that are over."""
         return self._close([fault for fault in self._open.values() if over(fault)])
 
-    def _close(self, faults: list[Fault]) -> list[Fault]:
+    def _close(self, faults: list[OpenFault]) -> list[OpenFault]:
         for fault in faults:
             self._remove(fault)
         return sorted(faults, key=lambda fault: (fault.event.lines[:1], fault.first_at))
 
-    def _insert(self, fault: Fault) -> None:
+    def _insert(self, fault: OpenFault) -> None:
         self._open[fault.event.key] = fault
-        self._kin.put(fault.event)
+        self._index.put(fault.event)
 
-    def _remove(self, fault: Fault) -> None:
+    def _remove(self, fault: OpenFault) -> None:
         del self._open[fault.event.key]
-        self._kin.remove(fault.event)
+        self._index.remove(fault.event)
 
-    def _same(self, event: Event, at: float) -> Fault | None:
+    def _same(self, event: KernelEvent, at: float) -> OpenFault | None:
         """Return the open fault that `event` is about, if there is one."""
         fault = self._open.get(event.key)
         if fault is None and event.echo:
-            near = self._near([kind(event)], at, ECHO_SECONDS)
-            fault = next((each for each in near if each.unechoed and _echoes(event, each.event)), None)
+            near = self._near([event.kind], at, ECHO_SECONDS)
+            fault = next(
+                (each for each in near if each.unechoed and not (event.gpu and each.event.gpu)), None
+            )
         return fault
 
-    def _count(self, fault: Fault, event: Event, at: float) -> None:
+    def _count(self, fault: OpenFault, event: KernelEvent, at: float) -> int:
+        """Add a further line to its fault; return the number of occurrences that it adds."""
         self._remove(fault)
         # The two lines about one occurrence come in either order; the second is not counted.
         second = fault.unechoed > 0 if event.echo else fault.unechoed < 0
-        count = 0 if second else event.count
+        number = 0 if second else event.count
         fault.last_at = max(at, fault.last_at)
-        if event.code == "soft-lockup":
-            fault.recent = (fault.recent + [at] * min(count, process.SOFT_LOCKUPS))[-process.SOFT_LOCKUPS :]
-        fault.unechoed += _pending(event)
-        fault.event = _merge(fault.event, event, count)
+        fault.unechoed += pending(event)
+        fault.event = merged(fault.event, event, number)
         self._insert(fault)
+        return number
 
-    def _absorb(self, event: Event, at: float) -> bool:
-        """Let an Xid 79 and other lines about one lost GPU be one event; say whether `event` is done."""
-        for fault in self._near(companion.relatives(event), at, companion.INCIDENT_SECONDS):
-            if companion.absorbs(fault.event, event):
-                fault.event = msgspec.structs.replace(fault.event, lines=_lines(fault.event, event))
+    def _absorb(self, event: KernelEvent, at: float) -> bool:
+        """Make texts about one lost GPU one event; return whether `event` is done with."""
+        for fault in self._near(judgement.relatives(event), at, relations.INCIDENT_SECONDS):
+            if judgement.absorbs(fault.event, event):
+                fault.event = msgspec.structs.replace(fault.event, lines=joined_lines(fault.event, event))
                 return True
-            if companion.absorbs(event, fault.event):
+            if judgement.absorbs(event, fault.event):
                 self._remove(fault)
                 if event.key in self._open:
                     return False
-                fault.event = msgspec.structs.replace(event, lines=_lines(fault.event, event))
+                fault.event = msgspec.structs.replace(event, lines=joined_lines(fault.event, event))
                 fault.last_at = max(at, fault.last_at)
                 self._insert(fault)
+                self._weigh(fault)
                 return True
         return False
 
-    def _relate(self, newest: Fault, at: float) -> None:
-        for other in self._near(companion.relatives(newest.event), at, companion.INCIDENT_SECONDS):
-            if other is newest:
-                continue
-            near = abs(at - other.last_at) <= companion.DECISION_SECONDS
-            if near and newest.event.code == "154":
-                other.event = companion.decided(other.event, newest.event)
-            if near and other.event.code == "154":
-                newest.event = companion.decided(newest.event, other.event)
-            if near or other.event.subsystem != "xid" or newest.event.subsystem != "xid":
-                newest.event = companion.joined(newest.event, other.event)
-                other.event = companion.joined(other.event, newest.event)
+    def _relate(self, newest: OpenFault, at: float) -> None:
+        """Relate a fault to the others near it, in both directions."""
+        for other in self._near(judgement.relatives(newest.event), at, relations.INCIDENT_SECONDS):
+            if other is not newest:
+                apart = abs(at - other.last_at)
+                newest.event = judgement.beside(newest.event, other.event, apart)
+                other.event = judgement.beside(other.event, newest.event, apart)
+                self._weigh(other)
 
-    def _near(self, marks: Iterable[Mark], at: float, seconds: float) -> list[Fault]:
+    def _decide(self, fault: OpenFault, at: float) -> None:
+        """Let a recovery action that was named just before a further line of a fault decide about it (M1)."""
+        decision = self._open.get((*relations.RECOVERY_ACTION, fault.event.gpu or "", ""))
+        if decision is not None and abs(at - decision.last_at) <= relations.DECISION_SECONDS:
+            event = judgement.decided(fault.event, decision.event)
+            fault.event = event if event.verdict in relations.SETTLED else fault.event
+
+    def _weigh(self, fault: OpenFault) -> None:
+        fault.evidence = judgement.by_evidence(fault.event, self._evidence) if self._evidence else None
+
+    def _near(self, marks: Iterable[Mark], at: float, seconds: float) -> list[OpenFault]:
         """Return the faults under the marks that have a line within `seconds` of `at`, the newest first."""
-        found = map(self._open.__getitem__, self._kin.find(marks))
+        found = map(self._open.__getitem__, self._index.find(marks))
         return [fault for fault in found if abs(at - fault.last_at) <= seconds]
 
 
-def _pending(event: Event) -> int:
-    return -event.count if event.echo else event.count
+class _FaultIndex:
+    """Keys of faults by mark, each with its turn: the later it was put in, the higher.
+
+    It finds what may relate to an event without a look at all the others.
+    """
+
+    def __init__(self) -> None:
+        self._turns = count()
+        self._marked: defaultdict[Mark, dict[Key, int]] = defaultdict(dict)
+
+    def put(self, event: KernelEvent) -> None:
+        turn = next(self._turns)
+        for mark in judgement.marks(event):
+            self._marked[mark][event.key] = turn
+
+    def remove(self, event: KernelEvent) -> None:
+        for mark in judgement.marks(event):
+            keys = self._marked[mark]
+            del keys[event.key]
+            if not keys:
+                del self._marked[mark]
+
+    def find(self, marks: Iterable[Mark]) -> list[Key]:
+        """Return the keys under any of the marks, the newest first."""
+        turns: dict[Key, int] = {}
+        for mark in marks:
+            turns.update(self._marked.get(mark, {}))
+        return sorted(turns, key=turns.__getitem__, reverse=True)
 
 
-def _echoes(event: Event, other: Event) -> bool:
-    return (event.subsystem, event.code) == (other.subsystem, other.code) and not (event.gpu and other.gpu)
-
-
-def _merge(old: Event, new: Event, count: int) -> Event:
-    """Return both as one: counts add up, the worse verdict stays, of an Xid 154 the newer one."""
-    merged = msgspec.structs.replace(
-        old, count=old.count + count, lines=_lines(old, new), text=_evidence(old.text, new.text)
-    )
-    if new.companion_of and not old.companion_of:
-        merged = msgspec.structs.replace(merged, companion_of=new.companion_of)
-    if new.gpu and not old.gpu:
-        merged = msgspec.structs.replace(merged, gpu=new.gpu, device=None, summary=new.summary)
-    if _decides(new, old):
-        merged = msgspec.structs.replace(merged.judged(new.verdict), summary=new.summary)
-    return merged
-
-
-def _decides(new: Event, old: Event) -> bool:
-    if (new.severity, new.action) == (old.severity, old.action) and new.code != "154":
-        return False
-    if old.verdict == companion.WEDGED:
-        return False
-    return new.code == "154" or new.verdict.rank > old.verdict.rank
-
-
-def _evidence(old: str, new: str) -> str:
-    if len(old) >= EVIDENCE_LIMIT or old.endswith(new):
-        return old
-    return f"{old}\n{new}"[:EVIDENCE_LIMIT]
-
-
-def _lines(one: Event, other: Event) -> tuple[int, ...]:
-    if len(one.lines) >= LINES_KEPT:
-        return (*one.lines[: LINES_KEPT - 1], *other.lines[-1:])
-    return (one.lines + other.lines)[:LINES_KEPT]
-
-
-def _lockup(fault: Fault) -> Event:
-    event, times = fault.event, fault.recent
-    if event.severity is not Severity.WARNING or len(times) < process.SOFT_LOCKUPS:
-        return event
-    close = times[-1] - times[0] <= process.SOFT_LOCKUP_SECONDS
-    return event.judged(process.REPEATED_LOCKUP) if close else event
-
-
-def _keep_pace(fault: Fault, count: int, at: float) -> None:
-    if fault.pace is None:
-        fault.pace = Pace(at)
-    if fault.pace.add(count, at):
-        fault.event = pcie.often(fault.event)
+_ABSORBING = frozenset({*relations.ABSORBED, *relations.ABSORBED.values()})

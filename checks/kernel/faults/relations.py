@@ -1,106 +1,225 @@
-"""Which events are one fault: what a second event does to a first, and the other way round (K17, M1, M3, T6).
+"""What relates to what: the one table of rules about kernel events on one node.
 
-Pure rules over pairs of events on one node; `fold` applies them to what is open.
+The rules are those of `docs/node-checks.md`: what replaces a verdict (M1), which event is part of another one
+(K17, M3, T6, section 3.7), what NVML's evidence changes (M1, M5, M6), what recurrences mean (M4, sections
+3.4, 3.6 and 3.7), and what ends a fault (section 4). `judgement` reads this table; nobody else knows a code.
 """
+
+import re
+from typing import Literal
 
 import msgspec
 
 from checks.finding import Action, Severity
-from checks.kernel import nvlink5, recovery
-from checks.kernel.catalogue import xids
-from checks.kernel.event import Event, Verdict
-from checks.kernel.kin import Mark, kind, place
+from checks.kernel.parse.event import KernelVerdict
+from checks.kernel.parse.nvlink import LINK_HARDWARE
+from checks.kernel.parse.xid import RECOVERY_NONE, RECOVERY_VERDICTS
+
+Kind = tuple[str, str]
+"""Subsystem and code."""
 
 DECISION_SECONDS = 10.0
-"""An Xid 154 this near decides for the other Xids of its GPU (M1), and a companion is met within it (M3)."""
+"""A recovery action this near replaces the verdicts of its GPU (M1); Xids this near join each other (M3)."""
 
 INCIDENT_SECONDS = 60.0
 """Lines this near on one node are one physical fault (T6)."""
 
-_JOINS: dict[Mark, tuple[Mark, ...]] = {
-    ("nvrm", "probe-failed"): (("nvrm", "gpu-lost"), ("nvrm", "rm-init-failed")),
-    ("nvrm", "rm-init-failed"): (("nvrm", "gsp-init-failed"), ("nvrm", "gsp-fw-missing")),
-    ("aer", "aer-fatal"): (("xid", "79"),),
-    ("aer", "aer-surprise-down"): (("xid", "79"), ("aer", "aer-fatal")),
-    ("aer", "aer-recovery-failed"): (("xid", "79"), ("aer", "aer-fatal")),
-    ("aer", "aer-no-recovery"): (("xid", "79"), ("aer", "aer-fatal")),
-    ("sxid", "20034"): (("xid", "79"),),
-    ("lockup", "soft-lockup"): (("mlx5", "mlx5-cmd-timeout"),),
+DAY_SECONDS = 86_400.0
+
+# ---- M1: the driver names the recovery action of a GPU
+
+RECOVERY_ACTION: Kind = ("xid", "154")
+"""The Xid that names the recovery action: it replaces the verdicts of its GPU's other Xids (M1)."""
+
+NOT_REPLACED = frozenset({("xid", "45"), RECOVERY_ACTION, ("xid", "xid-unparsed")})
+"""Cleanup after another fault, the recovery action itself, and what nobody can read."""
+
+LOWERED_BY_NONE = frozenset({("xid", "109")})
+"""What a job can have caused; an action of None makes it the job's fault, and changes no other Xid."""
+
+REPLACEMENTS = {
+    each: KernelVerdict(each.severity, each.action, f"M1 {each.rule}")
+    for each in RECOVERY_VERDICTS - {RECOVERY_NONE}
 }
-"""Event → events whose incident it joins within `INCIDENT_SECONDS` (section 3.7, T6)."""
+"""Verdict of a recovery action → verdict of the Xids that it replaces; an unreadable one replaces none."""
+
+NOT_NEEDED = KernelVerdict(Severity.APP, Action.NONE, "M1 recovery state None")
+
+# ---- K17, T6 and section 3.7: which event is part of which
+
+ABSORBED: dict[Kind, Kind] = {("nvrm", "gpu-lost"): ("xid", "79")}
+"""Event → event of the same GPU within `INCIDENT_SECONDS` that it becomes one with, in either order (K17)."""
+
+WEDGED = KernelVerdict(Severity.CRITICAL, Action.REBOOT, "1.2 network driver timeout with a soft lockup")
+"""What hangs is in the kernel; the port may read ACTIVE all the while (table 1.2, nic-driver)."""
 
 
-def relatives(event: Event) -> tuple[Mark, ...]:
-    """Return the marks of every event that the rules here can relate to `event`."""
-    own = kind(event)
-    joining = tuple(child for child, parents in _JOINS.items() if own in parents)
-    return *_JOINS.get(own, ()), *joining, *place(event)
+class Relation(msgspec.Struct, frozen=True):
+    """What an event becomes beside another one within `INCIDENT_SECONDS`.
 
-
-def absorbs(one: Event, other: Event) -> bool:
-    """Whether `other` is the same fault as `one` and vanishes in it: a lost GPU with its Xid 79 (K17)."""
-    return (
-        one.subsystem == "xid"
-        and one.code == "79"
-        and other.code == "gpu-lost"
-        and one.gpu is not None
-        and one.gpu == other.gpu
-    )
-
-
-def decided(event: Event, decision: Event) -> Event:
-    """Return `event` under the recovery action that the driver asked for near it (M1)."""
-    if decision.gpu is None or decision.gpu != event.gpu or not _is_decidable(event):
-        return event
-    if decision.rule == recovery.NONE.rule:
-        return event.judged(_NOT_NEEDED) if event.code == "109" else event
-    if decision.severity is Severity.UNKNOWN:
-        return event
-    return event.judged(Verdict(decision.severity, decision.action, f"M1 {decision.rule}"))
-
-
-def joined(event: Event, other: Event) -> Event:
-    """Return `event` as the companion of `other`, unchanged when it is none; the verdict stays (M3).
-
-    A network driver that times out while a processor is stuck is both: what hangs is in the kernel.
+    `joins`: it names the other as its parent. `verdict` replaces its own one for good; without it the verdict
+    stays (M3), but for the action when `takes_action`: what the parent's action cures is wider.
     """
-    if (kind(event), kind(other)) == (("mlx5", "mlx5-cmd-timeout"), ("lockup", "soft-lockup")):
-        return event.judged(WEDGED)
-    if event.companion_of is not None or other.companion_of == event.code:
-        return event
-    if kind(other) in _JOINS.get(kind(event), ()):
-        child = msgspec.structs.replace(event, companion_of=other.code)
-        if event.code == "soft-lockup":
-            return child.judged(WEDGED)
-        if event.code == "aer-no-recovery":
-            # What the parent's action cures is wider than what this line alone asks for.
-            return msgspec.structs.replace(child, action=other.action)
-        return child
-    if _is_xid_companion(event, other):
-        return msgspec.structs.replace(event, companion_of=other.code)
-    return event
+
+    joins: bool = True
+    verdict: KernelVerdict | None = None
+    takes_action: bool = False
 
 
-def _is_decidable(event: Event) -> bool:
-    if (
-        event.subsystem != "xid"
-        or event.code in ("45", "154", "xid-unparsed")
-        or event.companion_of is not None
-    ):
-        return False
-    return event.severity is not Severity.INFO or event.code in nvlink5.CODES
+_JOINS = Relation()
+
+RELATIONS: dict[tuple[Kind, Kind], Relation] = {
+    (("nvrm", "probe-failed"), ("nvrm", "gpu-lost")): _JOINS,
+    (("nvrm", "probe-failed"), ("nvrm", "rm-init-failed")): _JOINS,
+    (("nvrm", "rm-init-failed"), ("nvrm", "gsp-init-failed")): _JOINS,
+    (("nvrm", "rm-init-failed"), ("nvrm", "gsp-fw-missing")): _JOINS,
+    (("aer", "aer-fatal"), ("xid", "79")): _JOINS,
+    (("aer", "aer-surprise-down"), ("xid", "79")): _JOINS,
+    (("aer", "aer-surprise-down"), ("aer", "aer-fatal")): _JOINS,
+    (("aer", "aer-recovery-failed"), ("xid", "79")): _JOINS,
+    (("aer", "aer-recovery-failed"), ("aer", "aer-fatal")): _JOINS,
+    (("aer", "aer-no-recovery"), ("xid", "79")): Relation(takes_action=True),
+    (("aer", "aer-no-recovery"), ("aer", "aer-fatal")): Relation(takes_action=True),
+    (("sxid", "20034"), ("xid", "79")): _JOINS,
+    (("lockup", "soft-lockup"), ("mlx5", "mlx5-cmd-timeout")): Relation(verdict=WEDGED),
+    (("mlx5", "mlx5-cmd-timeout"), ("lockup", "soft-lockup")): Relation(joins=False, verdict=WEDGED),
+}
+"""(event, other event) → what the event becomes. Xids of one GPU join by `companion_of` of `xid.csv` (M3)."""
+
+SETTLED = frozenset({WEDGED, *(each for each in REPLACEMENTS.values() if each.action is not Action.ASK)})
+"""Verdicts that further lines of the same fault do not change back to their own.
+
+An action that leaves the repair to a person settles nothing: a worse line that follows is told as it is.
+"""
+
+FOLLOW_UPS = frozenset({("xid", "45"), RECOVERY_ACTION})
+"""Xids that follow others: what joins any Xid does not join these."""
+
+RELATED_AGAIN = frozenset({RECOVERY_ACTION, *(pair[0] for pair, each in RELATIONS.items() if each.verdict)})
+"""Events whose every line may change their neighbours, not only the first one."""
+
+# ---- M5, M6 and section 3.7: what NVML says beside the kernel log
 
 
-def _is_xid_companion(event: Event, other: Event) -> bool:
-    if event.subsystem != "xid" or other.subsystem != "xid" or event.gpu is None or event.gpu != other.gpu:
-        return False
-    row = xids().get(event.code or "")
-    if row is None or other.code == event.code or other.code in (None, "xid-unparsed"):
-        return False
-    return other.code in row.companions or ("any" in row.companions and other.code not in ("45", "154"))
+class Evidence(msgspec.Struct, frozen=True):
+    """What a check's finding makes of events: `verdict`, or the finding's own for a recovery action (M1)."""
+
+    finding: str
+    kinds: frozenset[Kind]
+    verdict: KernelVerdict | None
+    same_gpu: bool = False
+    severities: frozenset[Severity] = frozenset(Severity)
 
 
-WEDGED = Verdict(Severity.CRITICAL, Action.REBOOT, "1.2 network driver timeout with a soft lockup")
-"""The port may read ACTIVE all the while (table 1.2, nic-driver)."""
+_HANGS = frozenset({Severity.CRITICAL})
 
-_NOT_NEEDED = Verdict(Severity.APP, Action.NONE, "M1 recovery state None")
+EVIDENCE = (
+    Evidence("recovery-action", frozenset(), None, same_gpu=True),
+    Evidence(
+        "sram-threshold",
+        frozenset({("xid", "48"), ("xid", "172")}),
+        KernelVerdict(Severity.CRITICAL, Action.FAILOVER, "M5 SRAM threshold"),
+        same_gpu=True,
+    ),
+    Evidence(
+        "driver-unresponsive",
+        frozenset({("xid", "119"), ("xid", "120")}),
+        KernelVerdict(Severity.CRITICAL, Action.REBOOT, "M6 driver unresponsive"),
+        severities=_HANGS,
+    ),
+    Evidence(
+        "driver-unresponsive",
+        frozenset({("hung-task", "hung-gpu-stack")}),
+        KernelVerdict(Severity.CRITICAL, Action.REBOOT, "3.7 hung-gpu-stack, driver unresponsive"),
+        severities=_HANGS,
+    ),
+)
+"""A later row beats an earlier one."""
+
+EVIDENCE_CODES = frozenset(each.finding for each in EVIDENCE)
+
+# ---- M4 and sections 3.4, 3.6, 3.7: what happens again
+
+
+class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict of what happens `times` times within `span_seconds`.
+
+    `counted` by: `job`, application faults of one place under several jobs; `link`, faults of one link, over
+    boots; `fault`, occurrences of one open fault; `rate`, more than `times` in each of `spans` spans in a
+    row. `place` finds the part of the GPU in the text, and a text without it does not count. Only events with
+    one of the verdicts `of` count, all when it is empty. `summary` replaces the catalogue's.
+    """
+
+    counted: Literal["job", "link", "fault", "rate"]
+    times: int
+    span_seconds: float
+    verdict: KernelVerdict
+    place: re.Pattern[str] | None = None
+    of: frozenset[KernelVerdict] = frozenset()
+    spans: int = 1
+    summary: str = ""
+
+
+_SEVERAL_JOBS = KernelVerdict(Severity.WARNING, Action.ASK, "M4 same place under several jobs")
+_THIRD_OF_LINK = KernelVerdict(Severity.CRITICAL, Action.FAILOVER, "3.4 third time on one link in 7 days")
+FINAL = frozenset({_THIRD_OF_LINK})
+"""Verdicts that no recovery action replaces: the driver has not counted."""
+
+_SWITCH_LINK = Recurrence(
+    counted="link",
+    times=2,
+    span_seconds=DAY_SECONDS,
+    verdict=KernelVerdict(Severity.WARNING, Action.ASK, "3.6 one link repeats in 24 h"),
+)
+
+RECURRENCES: dict[Kind, Recurrence] = {
+    ("xid", "13"): Recurrence(
+        counted="job",
+        times=2,
+        span_seconds=DAY_SECONDS,
+        verdict=_SEVERAL_JOBS,
+        place=re.compile(r"GPC ([0-9]{1,3}), TPC ([0-9]{1,3})"),
+    ),
+    ("xid", "31"): Recurrence(counted="job", times=2, span_seconds=DAY_SECONDS, verdict=_SEVERAL_JOBS),
+    ("xid", "74"): Recurrence(
+        counted="link", times=3, span_seconds=7 * DAY_SECONDS, verdict=_THIRD_OF_LINK, of=LINK_HARDWARE
+    ),
+    ("sxid", "20009"): _SWITCH_LINK,
+    ("sxid", "20010"): _SWITCH_LINK,
+    ("sxid", "20012"): _SWITCH_LINK,
+    ("lockup", "soft-lockup"): Recurrence(
+        counted="fault",
+        times=3,
+        span_seconds=600.0,
+        verdict=KernelVerdict(Severity.CRITICAL, Action.REBOOT, "3.7 soft-lockup, third in 10 min"),
+    ),
+    ("aer", "aer-corrected"): Recurrence(
+        counted="rate",
+        times=60,
+        span_seconds=60.0,
+        spans=10,
+        verdict=KernelVerdict(Severity.WARNING, Action.ASK, "3.7 aer-corrected, over 60 a minute for 10 min"),
+        summary="PCIe errors are corrected so often that the link, its slot or its riser may be going bad.",
+    ),
+}
+"""What is counted. A rate is over after as many spans below it in a row (ours)."""
+
+# ---- section 4: what ends a fault
+
+CLEARS: dict[Kind, tuple[Kind | None, Literal["gpu", "device"]]] = {
+    RECOVERY_ACTION: (None, "gpu"),
+    ("xid", "162"): (("xid", "163"), "gpu"),
+    ("mlx5", "mlx5-link-up"): (("mlx5", "mlx5-link-down"), "device"),
+    ("nic", "nic-link-up"): (("nic", "nic-link-down"), "device"),
+    ("nfs", "nfs-ok"): (("nfs", "nfs-timeout"), "device"),
+}
+"""Good news → what it ends on the same GPU or device; a recovery action of None ends every Xid."""
+
+BRIEF_QUIET_SECONDS = 600.0
+"""Quiet after which an info or app finding is over (section 4)."""
+
+QUIET_SECONDS = 1800.0
+"""Quiet after which a warning that asks for nothing is over (table 1.3, kernel)."""
+
+NEVER_QUIET = frozenset({("mlx5", "mlx5-link-down"), ("nic", "nic-link-down")})
+"""Warnings that only good news ends."""

@@ -1,4 +1,4 @@
-"""Lines of every driver but NVIDIA's: one module a part of the host, each a table of wordings (section 3.7).
+"""What a kernel log line means: one module for each driver, each a table of the texts that the driver prints.
 
-Wordings differ between kernels; a table holds the old and the new one. A driver's word must begin the text.
+Texts differ between kernel versions, and a table holds the old and the new ones. All of it is pure.
 """

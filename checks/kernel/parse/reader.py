@@ -1,6 +1,8 @@
-"""Parse one kernel text into an event: the driver's word at its beginning chooses who reads it (rule K11).
+"""Read one node's kernel log: lines become events, one at a time, in order.
 
-A quoted Xid deeper in a line is no event, because nobody looks there.
+The driver's word at the beginning of a text chooses the table that reads it (rule K11): nobody looks for a
+quoted Xid deeper in a line. The reader keeps what a line needs of the lines before it: texts that are broken
+over lines, /dev/kmsg dictionaries, the version of the NVIDIA driver.
 """
 
 import re
@@ -9,42 +11,65 @@ from functools import lru_cache
 
 import msgspec
 
-from checks.kernel import nvlink5, nvrm, sxid, xid
-from checks.kernel.event import Event, context
-from checks.kernel.host import memory, nic, pcie, process, storage
-from checks.kernel.pattern import Pattern, first
+from checks.kernel.parse import machine, network, nvlink, nvrm, storage, xid
+from checks.kernel.parse.event import KernelEvent, Wording, context, first
+from checks.kernel.source.line import KernelLine, read_line
+from checks.kernel.source.prefilter import INTERESTING
 
 CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
 
-INTERESTING = re.compile(
-    rb"Xid|bus\b|by (?:the|open)|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
-    rb"|_REQUIRED|x0{0,6}62|be routine|RxDet|RPC hist|h dump|bug-report|GPU (?:at|Board)|vidia|v_get|v_peer"
-    rb"|AER|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
-    rb"|EDAC|Hardware E|CMCI|BERT|y error|INFO: task|LOCKUP|kup - CPU|Kernel p|y cgroup|f memory|bnccl"
-    rb"|XT[234]-fs|XFS|vme|/raid|md: |Disk f|: server |Linux v"
-    rb"|peated|MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"
-)
-"""Bytes without which no line is an event; the one cheap look that every line gets (section 7).
-
-One part per subsystem, then wrappers and escapes. The engine skips to the first bytes of the alternatives, so
-each begins with a rare byte of its wording (`vidia`, not `nvidia`): 1.2 us a record instead of 10.
-"""
-
-_Reader = Callable[[str, int | None], Event | None]
+BOOT = "boot"
+"""Code of the non-event that begins a boot."""
 
 
-def parse(text: str, branch: int | None) -> Event | None:
-    """Return what the kernel text means, None when nobody knows it.
+class KernelLogReader:
+    """Turns the lines of one node's kernel log into events.
+
+    `branch` is the NVIDIA driver's major version, taken from its banner when the log has one.
+    """
+
+    def __init__(self, branch: int | None = None) -> None:
+        self.branch = branch
+        self._reassembly = nvrm.Reassembly()
+        self._in_record = False
+
+    def read(self, raw: bytes, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
+        """Return the line and its events, None when it says nothing; `number` counts lines from 1."""
+        if self._in_record and raw[:1] == b" ":
+            return None
+        self._in_record = b";" in raw[:256] and raw[:1].isdigit()
+        if INTERESTING.search(raw) is None:
+            return None
+        line = read_line(raw, now)
+        return (line, self.events(line, number)) if line else None
+
+    def events(self, line: KernelLine, number: int) -> list[KernelEvent]:
+        """Return what a line says; non-events of known lines are among them."""
+        found = []
+        for place, text in enumerate(line.texts):
+            whole = self._reassembly.feed(text, number, indented=line.indented or place > 0)
+            if whole is None:
+                continue
+            self.branch = nvrm.branch(whole[0]) or self.branch
+            event = parse(whole[0], self.branch)
+            if event is not None:
+                event = machine.before_boot(event, line.uptime)
+                found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
+        return found
+
+
+def parse(text: str, branch: int | None) -> KernelEvent | None:
+    """Return what the kernel text means, None when it is not known.
 
     `branch` is the NVIDIA driver's major version. Never raises, whatever the text; the cost is linear.
     """
     return _parse(text[:CLASSIFY_LIMIT], branch)
 
 
-# A flood repeats few texts; a cut text bounds what is kept of them to 1 MB.
+# A flood repeats few texts; the limit of a text bounds what is kept of them to 1 MB.
 @lru_cache(maxsize=256)
-def _parse(text: str, branch: int | None) -> Event | None:
+def _parse(text: str, branch: int | None) -> KernelEvent | None:
     for start, read in _READERS:
         if start.match(text):
             event = read(text, branch)
@@ -54,42 +79,26 @@ def _parse(text: str, branch: int | None) -> Event | None:
 
 
 def printable(text: str) -> str:
-    """Return `text` so that it can be encoded and shown: bad bytes as `\\xNN`, no control characters."""
+    """Return `text` in a form that can be encoded and shown: bad bytes as `\\xNN`, no control characters."""
     plain = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return plain if plain.isprintable() else "".join(each if each.isprintable() else " " for each in plain)
 
 
-def _xid(text: str, branch: int | None) -> Event | None:
-    line = xid.read(text)
-    if line is None:
-        return None
-    if line.code in nvlink5.CODES:
-        verdict = nvlink5.judge(line.code, line.message, branch)
-        return xid.event_of_verdict(line, text, verdict, nvlink5.part(line.message))
-    return xid.event(line, text)
+_TextReader = Callable[[str, int | None], KernelEvent | None]
 
 
-def _table(patterns: tuple[Pattern, ...]) -> _Reader:
-    return lambda text, _branch: first(patterns, text)
+def _table(wordings: tuple[Wording, ...]) -> _TextReader:
+    return lambda text, _branch: first(wordings, text)
 
 
-BOOT = "boot"
-"""Code of the non-event that begins a boot."""
-
-_READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(r"NVRM: *Xid\b"), _xid),
-    (re.compile(r"NVRM:|nvidia[: ]"), lambda text, _: nvrm.parse(text)),
-    (re.compile(r"nvidia-nvswitch|SXid"), lambda text, _: sxid.parse(text)),
-    (
-        re.compile(r"AER: |PCIe Bus Error|[\w-]{1,32} [0-9a-fA-F]{4,8}:"),
-        _table(pcie.PATTERNS),
-    ),
-    (re.compile(r"[a-z]\w{1,31}[: ]"), _table(nic.PATTERNS)),
-    (re.compile(r"EDAC|mce:|RAS:|CMCI|BERT:|\{|\[Hardware"), _table(memory.PATTERNS)),
-    (
-        re.compile(r"EXT|XFS|nvme |block |md|raid|nfs|NFS|lockd|nvidia|nv_"),
-        _table(storage.PATTERNS),
-    ),
+_READERS: tuple[tuple[re.Pattern[str], _TextReader], ...] = (
+    (re.compile(r"NVRM: *Xid\b"), xid.parse),
+    (re.compile(r"NVRM:|nvidia[: ]"), _table(nvrm.WORDINGS)),
+    (re.compile(r"nvidia-nvswitch|SXid"), nvlink.parse_sxid),
+    (re.compile(r"AER: |PCIe Bus Error|[\w-]{1,32} [0-9a-fA-F]{4,8}:"), _table(machine.PCIE)),
+    (re.compile(r"[a-z]\w{1,31}[: ]"), _table(network.WORDINGS)),
+    (re.compile(r"EDAC|mce:|RAS:|CMCI|BERT:|\{|\[Hardware"), _table(machine.MACHINE_CHECKS)),
+    (re.compile(r"EXT|XFS|nvme |block |md|raid|nfs|NFS|lockd|nvidia|nv_"), _table(storage.WORDINGS)),
     (re.compile(r"Linux version [0-9]"), lambda _text, _branch: context("kernel", BOOT)),
-    (re.compile(r""), _table(process.PATTERNS)),
+    (re.compile(r""), _table(machine.TASKS)),
 )

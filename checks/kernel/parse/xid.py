@@ -1,7 +1,8 @@
-"""Xid lines: `NVRM: Xid (WHERE): CODE, ...` in every shape that drivers print (rules K14, K15, modifier M2).
+"""Xid lines: `NVRM: Xid (WHERE): CODE, ...` in every form that drivers print (rules K14, K15, modifier M2).
 
 Only WHERE and CODE are facts about the fault; pid and name are the victim. A line that begins as an Xid and
-cannot be read is an event of its own, `xid-unparsed`.
+cannot be read is an event of its own, `xid-unparsed`. An Xid whose message names a recovery action is judged
+by that action (section 3.3); NVML field 230 has the same values.
 """
 
 import re
@@ -9,26 +10,51 @@ import re
 import msgspec
 
 from checks.finding import Action, Severity
-from checks.kernel import nvlink4, recovery
-from checks.kernel.catalogue import XidRow, xids
-from checks.kernel.event import ADDRESS, Event, Verdict, pci_address
+from checks.kernel.codes.catalog import XidRow, xids
+from checks.kernel.parse import nvlink
+from checks.kernel.parse.event import ADDRESS, KernelEvent, KernelVerdict, pci_address
 
-RECOVERY_CODE = "154"
-"""Xid that announces what the driver wants done."""
+RECOVERY_NONE = KernelVerdict(Severity.INFO, Action.NONE, "3.3 None")
+"""The GPU needs nothing any more: clears its Xid findings."""
 
-_START = re.compile(r"NVRM: *Xid\b")
-_WHERE = re.compile(rf"\s*\((?P<where>(?:PCI:)?(?P<gpu>{ADDRESS})?[^()]{{0,80}})")
-_CODE = re.compile(r"\)?\s*:?\s*0*(?P<code>[0-9]+)")
-_VICTIM = re.compile(r",?\s*pid=(?:'?<unknown>'?|-?[0-9]+)(?:,\s*name=[^,]{0,64})?")
-_CAUSE = re.compile(r"caused by previous Xid ([0-9]{1,6})")
-_WISH = re.compile(r"\bto (0x[0-9a-fA-F]{1,8} \([^()]{1,64}\)?|0x[0-9a-fA-F]{1,8})")
-_RST = re.compile(r"(?<!D-)RST: Yes\b")
-_D_RST = re.compile(r"D-RST: Yes\b")
+RECOVERY_UNREADABLE = KernelVerdict(Severity.UNKNOWN, Action.ASK, "3.3 unreadable")
+"""Neither text nor number says what the driver wants; it must not read as None."""
 
-_UNPARSED = Verdict(Severity.UNKNOWN, Action.ASK, "K15")
-_NO_ROW = Verdict(Severity.UNKNOWN, Action.ASK, "3.1 no catalogue row")
-_M2_RST = Verdict(Severity.CRITICAL, Action.RESET_GPU, "M2 RST")
-_M2_D_RST = Verdict(Severity.WARNING, Action.RESET_GPU, "M2 D-RST")
+_RESET = KernelVerdict(Severity.CRITICAL, Action.RESET_GPU, "3.3 GPU Reset Required")
+_REBOOT = KernelVerdict(Severity.CRITICAL, Action.REBOOT, "3.3 Node Reboot Required")
+_DRAIN_P2P = KernelVerdict(Severity.WARNING, Action.ASK, "3.3 Drain P2P")
+_DRAIN_AND_RESET = KernelVerdict(Severity.CRITICAL, Action.RESET_GPU, "3.3 Drain and Reset")
+_IMEX = KernelVerdict(Severity.CRITICAL, Action.ASK, "3.3 Recover IMEX Domain")
+
+_RECOVERY_BY_TEXT = {
+    "none": RECOVERY_NONE,
+    "gpu reset required": _RESET,
+    "node reboot required": _REBOOT,
+    "drain p2p": _DRAIN_P2P,
+    "drain and reset": _DRAIN_AND_RESET,
+    "recover imex domain": _IMEX,
+}
+
+RECOVERY_VERDICTS = frozenset(_RECOVERY_BY_TEXT.values())
+"""Every verdict of a recovery action that can be read."""
+
+RECOVERY_BY_NUMBER = {0: RECOVERY_NONE, 1: _RESET, 2: _REBOOT, 3: _DRAIN_P2P, 4: _DRAIN_AND_RESET}
+"""Verdict by the number of a recovery action, in the log and in NVML field 230; IMEX has no fixed number."""
+
+_UNPARSED = KernelVerdict(Severity.UNKNOWN, Action.ASK, "K15")
+_NO_ROW = KernelVerdict(Severity.UNKNOWN, Action.ASK, "3.1 no catalogue row")
+_M2_RST = KernelVerdict(Severity.CRITICAL, Action.RESET_GPU, "M2 RST")
+_M2_D_RST = KernelVerdict(Severity.WARNING, Action.RESET_GPU, "M2 D-RST")
+
+
+class RecoveryRequest(msgspec.Struct, frozen=True):
+    """The recovery action that the driver names through NVML field 230.
+
+    `number` is the field's value; the driver was asked at `at` seconds of uptime or later.
+    """
+
+    number: int
+    at: float
 
 
 class XidLine(msgspec.Struct, frozen=True):
@@ -43,15 +69,54 @@ class XidLine(msgspec.Struct, frozen=True):
     cause: str | None
 
 
-def read(text: str) -> XidLine | None:
-    """Return the facts in `text`, None when it does not begin as an Xid line."""
+def parse(text: str, branch: int | None) -> KernelEvent | None:
+    """Return the event in `text`, None when it does not begin as an Xid line.
+
+    `branch` is the driver's major version if known.
+    """
+    line = _read(text)
+    if line is None:
+        return None
+    row = xids().get(line.code or "")
+    verdict, device = _judge(line, row, branch)
+    return KernelEvent(
+        code=line.code or "xid-unparsed",
+        subsystem="xid",
+        severity=verdict.severity,
+        action=verdict.action,
+        rule=verdict.rule,
+        gpu=line.gpu,
+        device=device,
+        companion_of=line.cause,
+        summary=_summary(line, row),
+        text=text,
+    )
+
+
+def recovery_verdict(message: str) -> KernelVerdict:
+    """Return the verdict of the recovery action that `message` says the driver now wants."""
+    changes = list(_TO.finditer(message))
+    if not changes:
+        return RECOVERY_UNREADABLE
+    number, text, closed = changes[-1].groups()
+    if text is not None and closed:
+        return _RECOVERY_BY_TEXT.get(" ".join(text.lower().split()), RECOVERY_UNREADABLE)
+    if number is None:
+        return RECOVERY_UNREADABLE
+    return RECOVERY_BY_NUMBER.get(int(number, 16), RECOVERY_UNREADABLE)
+
+
+def _read(text: str) -> XidLine | None:
     start = _START.match(text)
     if start is None:
         return None
     where = _WHERE.match(text, start.end())
     if where is None:
         return XidLine(None, None, text[start.end() :], None)
-    gpu = _whole_address(text, where)
+    gpu = None
+    # A line that was cut inside the address may have a short last field: that is no address.
+    if where["gpu"] is not None and text[where.end("gpu") : where.end("gpu") + 1] in (")", " ", ""):
+        gpu = pci_address(where["gpu"])
     code = _CODE.match(text, where.end()) if text[where.end() : where.end() + 1] == ")" else None
     if code is None:
         return XidLine(gpu, None, text[where.end() :], None)
@@ -61,67 +126,55 @@ def read(text: str) -> XidLine | None:
     return XidLine(gpu, code["code"] or "0", message, cause[1] if cause else None)
 
 
-def event(line: XidLine, text: str) -> Event:
-    """Return the event of an Xid line that is no NVLink5 line, judged as if it stood alone."""
+def _judge(line: XidLine, row: XidRow | None, branch: int | None) -> tuple[KernelVerdict, str | None]:
+    """Return the verdict of the line alone, and the part of the GPU that it is about."""
     if line.code is None:
-        return _event(line, text, _UNPARSED)
-    if line.code == RECOVERY_CODE:
-        verdict = recovery.judge(line.message)
-        # A GPU that needs nothing any more is a fault ended, not the fault going on.
-        return _event(line, text, verdict, "cleared" if verdict is recovery.NONE else None)
-    if line.code == "74":
-        return _event(line, text, nvlink4.judge(line.message), nvlink4.link(line.message))
-    return _event(line, text, _after_reset_words(_default(line.code), line.message))
+        return _UNPARSED, None
+    if row is None:
+        return _after_reset_words(_NO_ROW, line.message), None
+    match row.judged_by:
+        case "recovery-action":
+            verdict = recovery_verdict(line.message)
+            # A GPU that needs nothing any more is the end of a fault, not the fault going on.
+            return verdict, "cleared" if verdict is RECOVERY_NONE else None
+        case "registers":
+            return nvlink.judge_registers(line.message), nvlink.link(line.message)
+        case "sub-code":
+            verdict = nvlink.judge_sub_code(line.code, line.message, branch)
+            return verdict, nvlink.unit_and_link(line.message)
+        case _:
+            alone = KernelVerdict(row.severity, row.action, f"3.1 {row.bucket}")
+            return _after_reset_words(alone, line.message), None
 
 
-def event_of_verdict(line: XidLine, text: str, verdict: Verdict, device: str | None) -> Event:
-    """Return the event of an Xid line that another module has judged; `device` is the part of the GPU."""
-    return _event(line, text, verdict, device)
-
-
-def _event(line: XidLine, text: str, verdict: Verdict, device: str | None = None) -> Event:
-    return Event(
-        code=line.code or "xid-unparsed",
-        subsystem="xid",
-        severity=verdict.severity,
-        action=verdict.action,
-        rule=verdict.rule,
-        gpu=line.gpu,
-        device=device,
-        companion_of=line.cause,
-        summary=_summary(line),
-        text=text,
-    )
-
-
-def _whole_address(text: str, where: re.Match[str]) -> str | None:
-    """Return the address unless the line was cut inside it: then its last field may be short."""
-    if where["gpu"] is None:
-        return None
-    return (
-        pci_address(where["gpu"]) if text[where.end("gpu") : where.end("gpu") + 1] in (")", " ", "") else None
-    )
-
-
-def _default(code: str) -> Verdict:
-    row = xids().get(code)
-    return Verdict(row.severity, row.action, f"3.1 {row.bucket}") if row else _NO_ROW
-
-
-def _after_reset_words(verdict: Verdict, message: str) -> Verdict:
+def _after_reset_words(verdict: KernelVerdict, message: str) -> KernelVerdict:
+    if "RST: Yes" not in message:
+        return verdict
     if _RST.search(message):
         return _M2_RST
     return _M2_D_RST if _D_RST.search(message) else verdict
 
 
-def _summary(line: XidLine) -> str:
-    where = f"GPU {line.gpu}" if line.gpu else "a GPU whose address the line does not tell"
+def _summary(line: XidLine, row: XidRow | None) -> str:
+    where = f"GPU {line.gpu}" if line.gpu else "a GPU whose address is not in the line"
     if line.code is None:
         return f"The driver reported an Xid on {where} that cannot be read; a person has to look."
-    if line.code == RECOVERY_CODE:
-        wish = _WISH.search(line.message)
-        return f"On {where} the driver now asks for: {wish[1] if wish else 'something that cannot be read'}."
-    row: XidRow | None = xids().get(line.code)
     if row is None:
         return f"Xid {line.code[:20]} on {where}: no catalogue knows this code; a person has to look."
+    if row.judged_by == "recovery-action":
+        wanted = _WANTED.search(line.message)
+        return (
+            f"On {where} the driver now asks for: {wanted[1] if wanted else 'something that cannot be read'}."
+        )
     return f"Xid {line.code} ({row.mnemonic}) on {where}: {row.notes}"
+
+
+_START = re.compile(r"NVRM: *Xid\b")
+_WHERE = re.compile(rf"\s*\((?P<where>(?:PCI:)?(?P<gpu>{ADDRESS})?[^()]{{0,80}})")
+_CODE = re.compile(r"\)?\s*:?\s*0*(?P<code>[0-9]+)")
+_VICTIM = re.compile(r",?\s*pid=(?:'?<unknown>'?|-?[0-9]+)(?:,\s*name=[^,]{0,64})?")
+_CAUSE = re.compile(r"caused by previous Xid ([0-9]{1,6})")
+_WANTED = re.compile(r"\bto (0x[0-9a-fA-F]{1,8} \([^()]{1,64}\)?|0x[0-9a-fA-F]{1,8})")
+_TO = re.compile(r"\bto (?:0x([0-9a-fA-F]{1,8})\b)?\s*(?:\(([^()]{0,64})(\))?)?")
+_RST = re.compile(r"(?<!D-)RST: Yes\b")
+_D_RST = re.compile(r"D-RST: Yes\b")

@@ -1,7 +1,7 @@
-"""Follow the kernel log: /dev/kmsg itself, or a file that holds its records line by line (rules K1-K8).
+"""Follow the kernel log: /dev/kmsg, or a file that holds its records line by line (rules K1-K8).
 
-A record is known by its sequence number. A gap in the numbers is told as lost records, an end of the log is
-waited out, a log that cannot be opened makes the follower blind until it can.
+Records are identified by sequence number. A gap in the numbers is reported as lost records. At the end of the
+log the follower waits for more; while it cannot open the log, it is blind.
 """
 
 import errno
@@ -13,76 +13,75 @@ from pathlib import Path
 
 import msgspec
 
-from checks.kernel.line import Header, read_header
-from checks.kernel.records import Block, Device, File
-from checks.kernel.sift import DUMP, Sift
+from checks.kernel.source.prefilter import DUMP, Prefilter
+from checks.kernel.source.records import KmsgDevice, KmsgFile, RecordBlock, RecordHeader, read_header
 
 GATHER_SECONDS = 0.01
-"""Wait after a device has woken us, so that a flood is read in batches, not line by line."""
+"""Wait after the device becomes readable, so that a flood is read in batches, not line by line."""
 
 BATCH_LIMIT = 2048
-"""Records given to the caller at once, or a block more, so that it can save and report in between."""
+"""Records given to the caller at once (up to one block more), so that it can save and report in between."""
 
 BATCH_BLOCKS = 16
-"""Blocks read for the caller at once, for the same reason; a batch counts repeated texts for it."""
+"""Blocks read for the caller at once, for the same reason; equal texts in a batch are counted, not given."""
 
 REOPEN_SECONDS = 5.0
-"""Wait before another try to open a log that could not be opened."""
+"""Wait before the next attempt to open a log that could not be opened."""
 
 _HEAD = re.compile(rb"\n[0-9]{1,4},([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,200};")
 
 
-class Record(msgspec.Struct):
+class KernelRecord(msgspec.Struct):
     """A record. `live` is False for what was in the log before the follower caught up with it (K7).
 
-    `count` is how many with the same text there were in one batch; `header` is that of the first.
+    `count` is the number of records with the same text in one batch; `header` is that of the first.
     """
 
-    header: Header
+    header: RecordHeader
     live: bool
     count: int = 1
 
 
-class Log(msgspec.Struct, frozen=True):
-    """Where the log is, how often a plain file is looked at, a descriptor that wakes a waiting reader."""
+class KernelLog(msgspec.Struct, frozen=True):
+    """Where the log is, how often a plain file is polled, and a descriptor that wakes a waiting reader."""
 
     path: Path
     poll_seconds: float
     wake: int
 
 
-class Lost(msgspec.Struct, frozen=True):
-    """So many records were overwritten before they were read (K6)."""
+class LostRecords(msgspec.Struct, frozen=True):
+    """The number of records that were overwritten before they were read (K6)."""
 
     count: int
 
 
-class Follower:
+class KmsgFollower:
     """Reads a kernel log from its beginning, or from behind the record `after`, and stays at its end.
 
-    `sift` says which records are worth giving to the caller; all are read. `last` is the number of the last
-    one read, `blind` says why nothing can be read, None while all is well.
+    `prefilter` says which records are worth giving to the caller; all are read. `last` is the number of the
+    last record read. `blind` says why nothing can be read, None while the log is readable.
     """
 
-    def __init__(self, log: Log, sift: Sift, after: int | None) -> None:
+    def __init__(self, log: KernelLog, prefilter: Prefilter, after: int | None) -> None:
         self.blind: str | None = None
         self.last = after
         self._path = log.path
         self._poll_seconds = log.poll_seconds
         self._wake = log.wake
-        self._sift = sift
-        self._repeated: dict[bytes, Record] = {}
-        self._source: Device | File | None = None
+        self._prefilter = prefilter
+        self._repeated: dict[bytes, KernelRecord] = {}
+        self._source: KmsgDevice | KmsgFile | None = None
         self._live = False
 
-    def read(self, timeout: float) -> list[Record | Lost]:
+    def read(self, timeout: float) -> list[KernelRecord | LostRecords]:
         """Return the next records, none when `timeout` seconds or a wake-up passed without any."""
         source = self._source or self._open()
         if source is None:
             self._wait([], min(timeout, REOPEN_SECONDS))
             return []
         try:
-            items = self._take(source)
+            items = self._batch(source)
             if items is None and source.replaced():
                 self.close()
             elif items is None:
@@ -96,7 +95,7 @@ class Follower:
         return items or []
 
     def restart(self) -> None:
-        """Forget what was read: the log of another boot begins."""
+        """Start again: the log of another boot begins."""
         self.close()
         self.last = None
 
@@ -106,7 +105,7 @@ class Follower:
             self._source.close()
         self._source, self._live = None, False
 
-    def _open(self) -> Device | File | None:
+    def _open(self) -> KmsgDevice | KmsgFile | None:
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -114,14 +113,16 @@ class Follower:
             return None
         device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
         self._source = (
-            Device(descriptor, self._path) if device else File(descriptor, self._path, self._poll_seconds)
+            KmsgDevice(descriptor, self._path)
+            if device
+            else KmsgFile(descriptor, self._path, self._poll_seconds)
         )
         self.blind = None
         return self._source
 
-    def _take(self, source: Device | File) -> list[Record | Lost] | None:
+    def _batch(self, source: KmsgDevice | KmsgFile) -> list[KernelRecord | LostRecords] | None:
         """Return the wanted records of a batch, None at the end of the log."""
-        items: list[Record | Lost] = []
+        items: list[KernelRecord | LostRecords] = []
         self._repeated.clear()
         taken = 0
         try:
@@ -133,23 +134,23 @@ class Follower:
                 raise
         return items if taken else None
 
-    def _sort(self, block: Block, items: list[Record | Lost]) -> None:
-        """Pick from a block what is wanted; at once if its records are the next ones, else one by one."""
-        anywhere = self._sift.anywhere
-        if anywhere not in block.text and self._goes_on(block, items):
+    def _sort(self, block: RecordBlock, items: list[KernelRecord | LostRecords]) -> None:
+        """Add what is wanted of a block: all at once when its records are the next ones, else one by one."""
+        anywhere = self._prefilter.anywhere
+        if anywhere not in block.text and self._is_next(block, items):
             self._pick(block.text, items)
             return
         for line in block.text.split(b"\n"):
-            record = Block(b"\n%b\n" % line, 1)
-            if not self._goes_on(record, items):
+            record = RecordBlock(b"\n%b\n" % line, 1)
+            if not self._is_next(record, items):
                 continue
             if anywhere in line:
                 self._note(line, line.partition(b";")[2], items)
             else:
                 self._pick(record.text, items)
 
-    def _goes_on(self, block: Block, items: list[Record | Lost]) -> bool:
-        """Whether the block's records are new and without a gap; a gap before them is told."""
+    def _is_next(self, block: RecordBlock, items: list[KernelRecord | LostRecords]) -> bool:
+        """Whether the block's records are new and without a gap; a gap before them becomes an item."""
         text = block.text
         start = text.rfind(b"\n", 0, -1)
         while text[start + 1 : start + 2] == b" ":
@@ -162,13 +163,13 @@ class Follower:
         if low < expected or high - low + 1 != block.records:
             return False
         if low > expected:
-            items.append(Lost(low - expected))
+            items.append(LostRecords(low - expected))
         self.last = high
         return True
 
-    def _pick(self, block: bytes, items: list[Record | Lost]) -> None:
-        dump, repeated = self._sift.dump, self._repeated
-        for found in self._sift.find(block):
+    def _pick(self, block: bytes, items: list[KernelRecord | LostRecords]) -> None:
+        dump, repeated = self._prefilter.dump, self._repeated
+        for found in self._prefilter.find(block):
             text = found[found.lastindex or 0]
             if found.lastindex == DUMP and not dump(text):
                 continue
@@ -178,13 +179,13 @@ class Follower:
             else:
                 first.count += 1
 
-    def _note(self, raw: bytes, text: bytes, items: list[Record | Lost]) -> None:
+    def _note(self, raw: bytes, text: bytes, items: list[KernelRecord | LostRecords]) -> None:
         header = read_header(raw)
         if header is None:
             return
-        record = Record(header, self._live)
+        record = KernelRecord(header, self._live)
         items.append(record)
-        if self._live and self._sift.countable(text):
+        if self._live and self._prefilter.countable(text):
             self._repeated[text] = record
         else:
             self._repeated.clear()

@@ -1,25 +1,27 @@
-"""One line of any kernel log, with its prefix understood: who speaks, when, how often, and what is said.
+"""One line of any kernel log without its prefix: who wrote it, when, how often, and its text.
 
-Accepts what dmesg, syslog, the journal and /dev/kmsg print (rules K3-K5, K9-K13). A line that user space
-wrote is refused, however kernel-like its text.
+Accepts what dmesg, syslog, the journal and /dev/kmsg print (rules K3-K5, K9-K13), with time stamps in every
+form of rule K9. Refuses a line that user
+space wrote, even when its text looks like the kernel's.
 """
 
 import re
+from datetime import UTC, datetime
 
 import msgspec
 
-from checks.kernel import stamp
+from checks.kernel.source.records import KERNEL_FACILITY, RecordHeader, clean, read_header
 
-KERNEL_FACILITY = 0
-"""Syslog facility of the kernel; user writes to /dev/kmsg always carry another (K4)."""
+FUTURE_SECONDS = 86_400.0
+"""How far after now a stamp without a year may lie (K13): clocks and time zones differ, years do not."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class KernelLine(msgspec.Struct, frozen=True):
     """A kernel line without its prefix.
 
-    `texts` is the text, then the further text lines that were escaped inside it. `count` is what a repeat
-    wrapper says. `uptime` is seconds since boot and `wall` Unix seconds, each None when the prefix has none.
-    `indented` marks a line that begins with blanks.
+    `texts` is the text, then the further text lines that were escaped inside it. `count` is the number that a
+    repeat wrapper gives. `uptime` is seconds since boot and `wall` Unix seconds, each None when the prefix
+    has none. `indented` marks a line that begins with blanks.
     """
 
     texts: tuple[str, ...]
@@ -29,33 +31,22 @@ class Line(msgspec.Struct, frozen=True):
     indented: bool = False
 
 
-class Header(msgspec.Struct, frozen=True):
-    """What stands before the first `;` of a /dev/kmsg record (K3). `usec` is microseconds since boot."""
+class Timestamp(msgspec.Struct, frozen=True):
+    """A time stamp: how many characters it takes, what it says, and whether host and tag follow it.
 
-    priority: int
-    sequence: int
-    usec: int
-    text: bytes
+    `uptime` is seconds since boot, `wall` Unix seconds; a delta stamp says neither.
+    """
 
-    @property
-    def of_kernel(self) -> bool:
-        """Whether the kernel wrote the record."""
-        return self.priority >> 3 == KERNEL_FACILITY
+    end: int = 0
+    uptime: float | None = None
+    wall: float | None = None
+    syslog: bool = False
 
 
-def read_header(record: bytes) -> Header | None:
-    """Return the first line of a /dev/kmsg record, its escapes undone; None when it is not one."""
-    match = _KMSG.match(record)
-    if match is None:
-        return None
-    text = record[match.end() :].partition(b"\n")[0]
-    return Header(int(match[1]), int(match[2]), int(match[3]), unescape(text))
+def read_line(raw: bytes, now: float) -> KernelLine | None:
+    """Return the kernel line in `raw`, None when user space wrote it or it has no text.
 
-
-def read_line(raw: bytes, now: float) -> Line | None:
-    """Return the kernel line in `raw`, None when user space wrote it or it says nothing.
-
-    `now` (Unix seconds) gives a syslog stamp its year. Never raises, whatever the bytes.
+    `now` (Unix seconds) gives a syslog time stamp its year. Never raises, whatever the bytes.
     """
     raw = clean(raw)
     header = read_header(raw)
@@ -67,33 +58,19 @@ def read_line(raw: bytes, now: float) -> Line | None:
     return _printed_line(text, now)
 
 
-def record_line(header: Header) -> Line | None:
+def record_line(header: RecordHeader) -> KernelLine | None:
     """Return the line of a /dev/kmsg record, None when user space wrote it."""
     if not header.of_kernel:
         return None
-    return Line(_split(decode(header.text)), uptime=header.usec / 1e6)
-
-
-def clean(raw: bytes) -> bytes:
-    """Return `raw` without colours, NUL and line ends (K12); colours may stand inside a driver's word."""
-    if b"\x1b" in raw or b"^[" in raw:
-        raw = _ANSI.sub(b"", raw)
-    return raw.replace(b"\x00", b"").removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").replace(b"\r", b"")
-
-
-def unescape(text: bytes) -> bytes:
-    """Return a /dev/kmsg text with its `\\xNN` escapes undone (K5)."""
-    if b"\\x" not in text:
-        return text
-    return clean(_KMSG_ESCAPE.sub(lambda match: bytes((int(match[1], 16),)), text))
+    return KernelLine(_split(decode(header.text)), uptime=header.usec / 1e6)
 
 
 def decode(text: bytes) -> str:
-    """Return bytes as text; a byte that is no UTF-8 never loses a line (K12)."""
+    """Return bytes as text; a byte that is not UTF-8 never loses a line (K12)."""
     return text.decode("utf-8", "surrogateescape")
 
 
-def _printed_line(text: str, now: float) -> Line | None:
+def _printed_line(text: str, now: float) -> KernelLine | None:
     indented = text[:1] in (" ", "\t")
     text = text.strip()
     priority = _PRIORITY.match(text)
@@ -101,7 +78,7 @@ def _printed_line(text: str, now: float) -> Line | None:
         if priority["word"] != "kern" and int(priority["number"] or 8) >> 3 != KERNEL_FACILITY:
             return None
         text = text[priority.end() :].lstrip()
-    when = stamp.read(text, now)
+    when = read_timestamp(text, now)
     spoken = _spoken(text[when.end :].lstrip(), syslog=when.syslog)
     if spoken is None:
         return None
@@ -109,7 +86,7 @@ def _printed_line(text: str, now: float) -> Line | None:
     if uptime is not None:
         spoken = spoken[uptime.end() :]
     spoken, count = _unwrap(_RSYSLOG_ESCAPE.sub(_octal, spoken))
-    return Line(
+    return KernelLine(
         _split(spoken),
         count,
         float(uptime["uptime"]) if uptime else when.uptime,
@@ -119,7 +96,7 @@ def _printed_line(text: str, now: float) -> Line | None:
 
 
 def _spoken(text: str, *, syslog: bool) -> str | None:
-    """Return what stands after host and tag, None when the tag is not the kernel's (K10)."""
+    """Return the text after host and tag, None when the tag is not the kernel's (K10)."""
     tag = _KERNEL_TAG.match(text)
     if tag is not None:
         return text[tag.end() :]
@@ -141,7 +118,7 @@ def _unwrap(text: str) -> tuple[str, int]:
     return inner.lstrip()[uptime.end() if uptime else 0 :].strip(), int(match["count"])
 
 
-def _journal_line(raw: bytes) -> Line | None:
+def _journal_line(raw: bytes) -> KernelLine | None:
     try:
         entry = _JOURNAL.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -155,7 +132,7 @@ def _journal_line(raw: bytes) -> Line | None:
         message = decode(clean(message.encode("utf-8", "surrogatepass")))
     if not message:
         return None
-    return Line(
+    return KernelLine(
         _split(message),
         uptime=_microseconds(entry.source_monotonic or entry.monotonic),
         wall=_microseconds(entry.realtime),
@@ -174,6 +151,61 @@ def _octal(match: re.Match[str]) -> str:
     return _CONTROL.get(match[1], "")
 
 
+def read_timestamp(text: str, now: float) -> Timestamp:
+    """Return the stamp that `text` begins with, an empty one without a stamp; `now` is Unix seconds."""
+    match = _STAMP.match(text)
+    if match is None:
+        return Timestamp()
+    kind = match.lastgroup
+    if kind is None:
+        return Timestamp(match.end())
+    value = match[kind]
+    if kind == "uptime":
+        return Timestamp(match.end(), uptime=float(value))
+    return Timestamp(
+        match.end(), wall=_wall(kind, value, now), syslog=kind in ("iso", "full", "month", "unix")
+    )
+
+
+def _wall(kind: str, value: str, now: float) -> float | None:
+    """Return Unix seconds; dmesg and syslog print local time, so a stamp without a time zone is local."""
+    try:
+        match kind:
+            case "ctime":
+                _, month, day, clock, year = value.split()
+                return _time(int(year), month, day, clock)
+            case "iso":
+                return datetime.fromisoformat(value.replace(",", ".")).timestamp()
+            case "full":
+                return datetime.fromisoformat(value[4:23]).replace(tzinfo=UTC).timestamp()
+            case "month" | "minute":
+                return _nearest_year(value[:3], *value[3:].split(), now=now)
+            case _:
+                return float(value)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _nearest_year(month: str, day: str, clock: str, *, now: float) -> float | None:
+    """Return the time in the year that puts it nearest to now, but not after now + 1 day (K13)."""
+    this_year = datetime.fromtimestamp(now, tz=UTC).year
+    # A leap day exists in one year of four (eight, around 2100), so one invalid year is not the end.
+    for year in range(this_year + 1, this_year - 8, -1):
+        try:
+            time = _time(year, month, day, clock)
+        except ValueError:
+            continue
+        if time <= now + FUTURE_SECONDS:
+            return time
+    return None
+
+
+def _time(year: int, month: str, day: str, clock: str) -> float:
+    hour, minute, second = int(clock[:2]), int(clock[3:5]), float(clock[6:] or 0)
+    whole = datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute)  # noqa: DTZ001 - the log's own zone
+    return whole.timestamp() + second
+
+
 class _Journal(msgspec.Struct):
     """The fields of a journal entry in JSON that matter here."""
 
@@ -187,11 +219,6 @@ class _Journal(msgspec.Struct):
 
 _JOURNAL = msgspec.json.Decoder(_Journal)
 _JSON = re.compile(r'\s*\{\s*"')
-_KMSG = re.compile(rb"(\d{1,4}),(\d{1,20}),(\d{1,20}),[^;\n]{0,200};")
-_KMSG_ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
-_ANSI = re.compile(
-    rb"(?:\x1b|\^\[)(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?)|\x1b[@-Z\\^_]?"
-)
 _RSYSLOG_ESCAPE = re.compile(r"#([0-3][0-7]{2})(?![0-9])")
 _CONTROL = {"012": "\n", "011": "\t"}
 _PRIORITY = re.compile(
@@ -212,4 +239,23 @@ KERNEL_WORD = re.compile(
     r"Memory cgroup out|Out of memory|EXT[234]-fs |XFS \(|nvme nvme|block nvme|md/|md: |raid\d|nfs: |lockd: |"
     r"Linux version |message repeated "
 )
-"""How kernel texts begin that matter here; tells text from host name where syslog has no `kernel:` (K9)."""
+"""Beginnings of the kernel texts that matter: in syslog without `kernel:`, not a host name (K9)."""
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = rf"(?:{'|'.join(_MONTHS)})"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_FRACTION = r"(?:\.[0-9]{1,9})?"
+_DELTA = r"(?:\s{0,8}<\s{0,12}\+?[0-9.]{1,16}>)?"
+_ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+
+_STAMP = re.compile(
+    r"\[\s{0,12}\+[0-9.]{1,16}\]"
+    rf"|\[\s{{0,12}}(?P<uptime>[0-9]{{1,12}}{_FRACTION}){_DELTA}\](?:\[\s{{0,8}}[TC][0-9]{{1,10}}\])?"
+    rf"|\[(?P<minute>{_MONTH}\s?[0-9]{{1,2}} [0-9]{{2}}:[0-9]{{2}})\]"
+    rf"|\[(?P<ctime>{_DAY} {_MONTH}\s{{1,2}}[0-9]{{1,2}} {_CLOCK} [0-9]{{4}}){_DELTA}\]"
+    rf"|(?P<iso>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}(?:[.,][0-9]{{1,9}})?{_ZONE})(?=\s)"
+    rf"|(?P<full>{_DAY} [0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} {_CLOCK}{_FRACTION} [A-Z+-][A-Z0-9:+-]{{0,6}})(?=\s)"
+    rf"|(?P<month>{_MONTH}\s{{1,2}}[0-9]{{1,2}} {_CLOCK}{_FRACTION})(?=\s)"
+    r"|(?P<unix>[0-9]{9,11}\.[0-9]{1,9})(?=\s)"
+)

@@ -1,25 +1,28 @@
-"""Sift: the one cheap look that every /dev/kmsg record gets, before anything is decoded (section 7).
+"""The one cheap look that every line gets before anything is decoded (section 7).
 
-A kernel text begins with its driver's word (rule K11), so the look is at the beginning of the text only, and
-costs the same for any line that is not ours. It goes over a whole block of records at once, which stops only
-at those that may matter. The NVIDIA driver's own lines get a second look: it may dump whole tables.
+A kernel text begins with its driver's word (rule K11), so the look at a /dev/kmsg record goes to the
+beginning of its text only, and costs the same for any record that cannot matter. It searches a whole block of
+records at once and stops only at those that may matter. The NVIDIA driver's own lines get a second look,
+because the driver may dump whole tables of registers.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from checks.kernel.codes.catalog import xids
+
 DUMP, WANTED = 1, 2
-"""What a found record is, as the number of its last group, which is its text: one of a driver that also
-prints what is no event, one that may be an event."""
+"""What kind a found record is, as the number of its last group, which is its text: a text of a driver that
+also dumps tables, and a text that may be an event."""
 
 
-class Sift(NamedTuple):
+class Prefilter(NamedTuple):
     """How to tell records apart.
 
-    `find` gives those of a block that may matter. `dump` finds what makes the text of a DUMP wanted,
-    `anywhere` makes any record so. `countable`: whether a second record with the same text, in one batch, may
-    be counted without being read.
+    `find` gives the records of a block that may matter. `dump` finds what makes the text of a DUMP wanted,
+    `anywhere` makes any record wanted. `countable`: whether a second record with the same text, in one batch,
+    may be counted without being read.
     """
 
     find: Callable[[bytes], Iterator[re.Match[bytes]]]
@@ -37,6 +40,12 @@ def begins(dump: bytes, wanted: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?:((?:%b)[^\n]*)|((?:%b)[^\n]*))" % (head, dump, wanted))
 
 
+def _countable() -> re.Pattern[bytes]:
+    """Return the pattern of the Xids whose place among other lines does not matter."""
+    in_order = "|".join(sorted(row.code for row in xids().values() if row.in_order))
+    return re.compile(rb"NVRM: Xid \([^()\n]{0,80}\): (?!0*(?:%b)\b)[0-9]" % in_order.encode())
+
+
 _BEGINNINGS = begins(
     rb"NVRM: *+(?!Xid)",
     rb"NVRM|nvidia|nv_|SXid|AER|PCIe|EDAC|mce:|RAS|CMCI|BERT|\{|\[Hardware|INFO: task|NMI|watchdog|BUG: soft"
@@ -51,14 +60,25 @@ _DUMP = re.compile(
     rb"us\b(?<=bus)|upport|I(?:nit|DIA| ID)|m_init|GSP(?<=e GSP)|ware|QUIRED|x0{0,6}62|API|xDet|ystem"
     rb"|PU at |Board S|l num|\\x"
 )
-"""Bytes without which a line of the NVIDIA driver that is no Xid says nothing.
+"""Bytes that a line of the NVIDIA driver needs to say anything, unless it is an Xid.
 
-Each begins with a byte that is rare in tables of registers, which saves a third of the time.
+Each alternative begins with a byte that is rare in tables of registers, which saves a third of the time.
 """
 
-_REPEATABLE = re.compile(rb"NVRM: Xid \([^()\n]{0,80}\): (?!0*(?:74|154|162)\b)[0-9]")
-"""Xids but for those that decide about others, end them, or are counted over days (74): when the others come
-does not matter."""
-
-KERNEL = Sift(_BEGINNINGS.finditer, _DUMP.search, b"libnccl", _REPEATABLE.match)
+KERNEL = Prefilter(_BEGINNINGS.finditer, _DUMP.search, b"libnccl", _countable().match)
 """For the kernel log of a GPU node."""
+
+INTERESTING = re.compile(
+    rb"Xid|bus\b|by (?:the|open)|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
+    rb"|_REQUIRED|x0{0,6}62|be routine|RxDet|RPC hist|h dump|bug-report|GPU (?:at|Board)|vidia|v_get|v_peer"
+    rb"|AER|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
+    rb"|EDAC|Hardware E|CMCI|BERT|y error|INFO: task|LOCKUP|kup - CPU|Kernel p|y cgroup|f memory|bnccl"
+    rb"|XT[234]-fs|XFS|vme|/raid|md: |Disk f|: server |Linux v"
+    rb"|peated|MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"
+)
+"""Bytes that every printed line needs to be an event: what lines get that have a prefix of any form.
+
+One part for each subsystem, then wrappers and escapes. The engine skips to the first bytes of the
+alternatives, so each begins with a rare byte of its text (`vidia`, not `nvidia`): 1.2 us a line instead of
+10.
+"""

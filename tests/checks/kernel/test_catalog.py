@@ -4,14 +4,12 @@ from collections import defaultdict
 
 import pytest
 
-from checks.kernel import nvlink4, nvlink5, recovery
-from checks.kernel.catalogue import Nvlink5Row, sxids, xids
-from checks.kernel.catalogue import nvlink5 as nvlink5_rows
-from checks.kernel.explain import explain
-from checks.kernel.parse import parse
+from checks.kernel.codes.catalog import Nvlink5Row, explain, kernel_codes, nvlink5, sxids, xids
+from checks.kernel.parse import nvlink, xid
+from checks.kernel.parse.reader import parse
 
-DECODED = {*nvlink5.CODES, "74", "154"}
-ROWS = nvlink5_rows()
+DECODED = {row.code for row in xids().values() if row.judged_by}
+ROWS = nvlink5()
 
 
 def test_every_xid_alone_has_the_verdict_of_its_row() -> None:
@@ -70,7 +68,7 @@ def test_every_nvlink5_row_under_the_layout_of_its_driver(branch: int) -> None:
 
 
 def check_nvlink5(row: Nvlink5Row, branch: int) -> None:
-    layout = row.from_r575 if branch >= nvlink5.NEW_LAYOUT_BRANCH else row.before_r575
+    layout = row.from_r575 if branch >= nvlink.NEW_LAYOUT_BRANCH else row.before_r575
     # Bits outside the mask carry data and must not matter.
     noise = 0x00080000 & ~layout.mask
     for status in row.status or {0x7}:
@@ -87,7 +85,7 @@ def check_nvlink5(row: Nvlink5Row, branch: int) -> None:
 
 
 def matches(row: Nvlink5Row, unit: str, intr: int, status: int, branch: int) -> bool:
-    layout = row.from_r575 if branch >= nvlink5.NEW_LAYOUT_BRANCH else row.before_r575
+    layout = row.from_r575 if branch >= nvlink.NEW_LAYOUT_BRANCH else row.before_r575
     return (
         layout.unit == unit
         and intr & layout.mask == layout.value
@@ -99,7 +97,7 @@ def test_no_two_rows_of_one_layout_contradict_each_other() -> None:
     for branch in (570, 580):
         verdicts = defaultdict(set)
         for row in ROWS:
-            layout = row.from_r575 if branch >= nvlink5.NEW_LAYOUT_BRANCH else row.before_r575
+            layout = row.from_r575 if branch >= nvlink.NEW_LAYOUT_BRANCH else row.before_r575
             for status in row.status or {None}:
                 verdicts[row.xid, layout, status].add((row.severity, row.action))
         assert all(len(each) == 1 for each in verdicts.values())
@@ -109,25 +107,25 @@ def test_no_two_rows_of_one_layout_contradict_each_other() -> None:
 def test_every_bit_of_a_74_has_a_verdict(register: int) -> None:
     for bit in range(32):
         values = ", ".join(hex(1 << bit) if place == register else "0x0" for place in range(1, 8))
-        verdict = nvlink4.judge(f"NVLink: fatal error detected on link 9({values})")
-        assert verdict is not nvlink4.UNREADABLE
+        verdict = nvlink.judge_registers(f"NVLink: fatal error detected on link 9({values})")
+        assert verdict is not nvlink.UNREADABLE_REGISTERS
         assert verdict.severity in {"info", "warning", "critical", "unknown"}
 
 
 def test_the_worst_bit_of_a_74_decides() -> None:
-    assert nvlink4.judge("link 9(0x1, 0x0, 0x2000, 0x0, 0x0, 0x0, 0x0)").severity == "unknown"
-    assert nvlink4.judge("link 9(0x10, 0x0, 0x2000, 0x0, 0x0, 0x0, 0x0)").severity == "critical"
-    assert nvlink4.judge("link 9(0x1, 0x0, 0x0, 0x0, 0x100000, 0x0, 0x0)").severity == "warning"
+    assert nvlink.judge_registers("link 9(0x1, 0x0, 0x2000, 0x0, 0x0, 0x0, 0x0)").severity == "unknown"
+    assert nvlink.judge_registers("link 9(0x10, 0x0, 0x2000, 0x0, 0x0, 0x0, 0x0)").severity == "critical"
+    assert nvlink.judge_registers("link 9(0x1, 0x0, 0x0, 0x0, 0x100000, 0x0, 0x0)").severity == "warning"
 
 
 @pytest.mark.parametrize("number", range(8))
 def test_the_number_of_a_154_decides_when_its_text_is_cut(number: int) -> None:
-    verdict = recovery.judge(f"GPU recovery action changed from 0x0 (None) to 0x{number:x} (Som")
-    assert verdict is recovery.BY_NUMBER.get(number, recovery.UNREADABLE)
+    verdict = xid.recovery_verdict(f"GPU recovery action changed from 0x0 (None) to 0x{number:x} (Som")
+    assert verdict is xid.RECOVERY_BY_NUMBER.get(number, xid.RECOVERY_UNREADABLE)
 
 
 def test_every_code_can_be_explained() -> None:
-    for code in (*xids(), *sxids(), "gpu-lost", "edac-ue", "mlx5-health", "nvme-dead", "soft-lockup"):
+    for code in (*xids(), *sxids(), *kernel_codes()):
         found = explain(code)
         assert found is not None, code
         assert found.meaning

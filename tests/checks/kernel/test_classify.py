@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checks.kernel.classify import Classifier
-from checks.kernel.show import json_line, table_row
+from checks.kernel.classify import Classifier, json_line, table_row
 
 PROGRAM = [sys.executable, "-m", "bot.cli"]
 XID = "NVRM: Xid (PCI:0000:3d:00): {code}, pid=1, name=job"

@@ -7,115 +7,118 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checks.kernel.event import Event
-from checks.kernel.explain import explain
-from checks.kernel.fold import Fault, Fold
-from checks.kernel.parse import parse
-from checks.kernel.standing import Standing
+from checks.kernel.codes.catalog import explain
+from checks.kernel.faults.fault import OpenFault, calmed
+from checks.kernel.faults.kernel_faults import KernelFaults
+from checks.kernel.faults.open_faults import OpenFaults
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import parse
 
 PORT, OTHER = "0000:60:01.1", "0000:80:01.1"
 ANNOUNCED = "pcieport {}: AER: Corrected error received: 0000:61:00.0"
 DETAIL = "pcieport {}: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
 
 
-def event(text: str, port: str = PORT, count: int = 1) -> Event:
+def event(text: str, port: str = PORT, count: int = 1) -> KernelEvent:
     found = parse(text.format(port), None)
     assert found is not None
     return found.times(count)
 
 
-def flood(fold: Fold, per_minute: int, began: float, minutes: float, *texts: str, count: int = 1) -> None:
+def flood(
+    faults: OpenFaults, per_minute: int, began: float, minutes: float, *texts: str, count: int = 1
+) -> None:
     """Log so many errors a minute, evenly, `count` with each line."""
     for number in range(int(per_minute * minutes)):
         for text in texts or (ANNOUNCED,):
-            fold.add(event(text, count=count), began + number * 60 / per_minute)
+            faults.add(event(text, count=count), began + number * 60 / per_minute)
 
 
-def verdict(fold: Fold) -> str:
-    (fault,) = fold
+def verdict(faults: OpenFaults) -> str:
+    (fault,) = faults
     return f"{fault.event.severity}/{fault.event.action}"
 
 
 def test_more_than_sixty_a_minute_for_ten_minutes_are_for_a_person() -> None:
-    fold = Fold()
-    flood(fold, 61, 1000.0, 9.9)
-    assert verdict(fold) == "info/none"
-    flood(fold, 61, 1000.0 + 9.9 * 60, 0.2)
-    assert verdict(fold) == "warning/ask"
-    (fault,) = fold
+    faults = OpenFaults()
+    flood(faults, 61, 1000.0, 9.9)
+    assert verdict(faults) == "info/none"
+    flood(faults, 61, 1000.0 + 9.9 * 60, 0.2)
+    assert verdict(faults) == "warning/ask"
+    (fault,) = faults
     assert (fault.event.count, fault.event.device) == (615, PORT)
     assert fault.event.summary.startswith(f"{PORT}: PCIe errors are corrected so often")
 
 
 @pytest.mark.parametrize(("per_minute", "minutes"), [(60, 60), (2000, 9)])
 def test_slower_or_shorter_is_only_recorded(per_minute: int, minutes: int) -> None:
-    fold = Fold()
-    flood(fold, per_minute, 0.0, minutes)
-    flood(fold, 1, minutes * 60.0, 5)
-    assert verdict(fold) == "info/none"
+    faults = OpenFaults()
+    flood(faults, per_minute, 0.0, minutes)
+    flood(faults, 1, minutes * 60.0, 5)
+    assert verdict(faults) == "info/none"
 
 
 def test_one_slow_minute_begins_the_ten_anew() -> None:
-    fold = Fold()
-    flood(fold, 100, 0.0, 9)
-    flood(fold, 100, 600.0, 9)
-    assert verdict(fold) == "info/none"
+    faults = OpenFaults()
+    flood(faults, 100, 0.0, 9)
+    flood(faults, 100, 600.0, 9)
+    assert verdict(faults) == "info/none"
 
 
 def test_two_ports_are_not_added_up() -> None:
-    fold = Fold()
+    faults = OpenFaults()
     for number in range(40 * 30):
         for port in (PORT, OTHER):
-            fold.add(event(ANNOUNCED, port), number * 1.5)
-    assert {fault.event.severity for fault in fold} == {"info"}
+            faults.add(event(ANNOUNCED, port), number * 1.5)
+    assert {fault.event.severity for fault in faults} == {"info"}
 
 
 def test_two_lines_about_one_error_are_one_error() -> None:
-    fold = Fold()
-    flood(fold, 40, 0.0, 30, ANNOUNCED, DETAIL)
-    assert verdict(fold) == "info/none"
-    fold = Fold()
-    flood(fold, 70, 0.0, 11, ANNOUNCED, DETAIL)
-    assert verdict(fold) == "warning/ask"
+    faults = OpenFaults()
+    flood(faults, 40, 0.0, 30, ANNOUNCED, DETAIL)
+    assert verdict(faults) == "info/none"
+    faults = OpenFaults()
+    flood(faults, 70, 0.0, 11, ANNOUNCED, DETAIL)
+    assert verdict(faults) == "warning/ask"
 
 
 def test_a_line_that_stands_for_many_counts_as_many() -> None:
-    fold = Fold()
-    flood(fold, 2, 0.0, 11, count=31)
-    assert verdict(fold) == "warning/ask"
+    faults = OpenFaults()
+    flood(faults, 2, 0.0, 11, count=31)
+    assert verdict(faults) == "warning/ask"
 
 
 def test_the_count_goes_on_after_a_restart() -> None:
-    before, after = Fold(), Fold()
+    before, after = OpenFaults(), OpenFaults()
     flood(before, 61, 0.0, 6)
     for fault in before:
-        after.restore(msgspec.json.decode(msgspec.json.encode(fault), type=Fault))
+        after.restore(msgspec.json.decode(msgspec.json.encode(fault), type=OpenFault))
     flood(after, 61, 360.0, 4.1)
     assert verdict(after) == "warning/ask"
 
 
 def test_ten_minutes_at_a_harmless_rate_end_it_and_one_more_fast_minute_does_not_bring_it_back() -> None:
-    fold = Fold()
-    flood(fold, 61, 0.0, 11)
-    flood(fold, 60, 660.0, 9)
-    assert not fold.calm(1200.0)
-    assert verdict(fold) == "warning/ask"
-    assert fold.calm(1261.0)
-    assert not fold.calm(1262.0)
-    (fault,) = fold
-    assert (verdict(fold), fault.event.summary) == ("info/none", event(ANNOUNCED).summary)
-    flood(fold, 100, 1270.0, 1)
-    assert verdict(fold) == "info/none"
+    faults = OpenFaults()
+    flood(faults, 61, 0.0, 11)
+    flood(faults, 60, 660.0, 9)
+    assert not faults.change(lambda fault: calmed(fault, 1200.0))
+    assert verdict(faults) == "warning/ask"
+    assert faults.change(lambda fault: calmed(fault, 1261.0))
+    assert not faults.change(lambda fault: calmed(fault, 1262.0))
+    (fault,) = faults
+    assert (verdict(faults), fault.event.summary) == ("info/none", event(ANNOUNCED).summary)
+    flood(faults, 100, 1270.0, 1)
+    assert verdict(faults) == "info/none"
 
 
 def test_on_a_node_the_finding_is_a_record_again_and_then_over() -> None:
-    standing = Standing()
+    standing = KernelFaults()
     for second in range(700):
         standing.take(event(ANNOUNCED, count=2), float(second), 0.0)
     told = []
     for at in (700.0, 1000.0, 1330.0, 2000.0):
         standing.expire(at)
-        told.append([f"{each.severity}/{each.action}" for each in standing.findings(())])
+        told.append([f"{each.severity}/{each.action}" for each in standing.findings()])
     assert told == [["warning/ask"], ["warning/ask"], [], []]
 
 

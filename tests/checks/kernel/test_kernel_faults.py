@@ -3,33 +3,32 @@
 import pytest
 
 from checks.finding import Action, Finding, Severity
-from checks.kernel.classify import Reader
-from checks.kernel.clearing import ANSWER_SECONDS
-from checks.kernel.event import Event
-from checks.kernel.line import Line
-from checks.kernel.recovery import Wish
-from checks.kernel.standing import Standing
+from checks.kernel.faults.kernel_faults import ANSWER_SECONDS, KernelFaults
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.parse.xid import RecoveryRequest
+from checks.kernel.source.line import KernelLine
 
 ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
 NONE, RESET, REBOOT = 0, 1, 2
 WISHES = {NONE: "0x0 (None)", RESET: "0x1 (GPU Reset Required)", REBOOT: "0x2 (Node Reboot Required)"}
 
 
-def event(code: int, gpu: str = "1b", rest: str = "MMU Fault", pid: int = 1) -> Event:
+def event(code: int, gpu: str = "1b", rest: str = "MMU Fault", pid: int = 1) -> KernelEvent:
     return said(f"NVRM: Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, {rest}")
 
 
-def said(text: str) -> Event:
-    (found,) = Reader().events(Line((text,)), 1)
+def said(text: str) -> KernelEvent:
+    (found,) = KernelLogReader().events(KernelLine((text,)), 1)
     return found
 
 
-def wish(number: int, gpu: str = "1b") -> Event:
+def wish(number: int, gpu: str = "1b") -> KernelEvent:
     """Return the Xid 154 by which the driver asks for a recovery action."""
     return event(154, gpu, f"GPU recovery action changed from 0x0 (None) to {WISHES[number]}")
 
 
-def codes(standing: Standing) -> list[str | None]:
+def codes(standing: KernelFaults) -> list[str | None]:
     return [each.code for each in standing.events]
 
 
@@ -40,10 +39,11 @@ def witness(code: str, severity: Severity, action: Action, gpu: str | None = Non
     )  # fmt: skip
 
 
-def told(met: Event, *witnesses: Finding) -> str:
-    standing = Standing()
+def told(met: KernelEvent, *witnesses: Finding) -> str:
+    standing = KernelFaults()
     standing.take(met, 0.0, 0.0)
-    (finding,) = standing.findings(witnesses)
+    standing.weigh(witnesses)
+    (finding,) = standing.findings()
     return f"{finding.severity}/{finding.action}"
 
 
@@ -80,122 +80,136 @@ STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0
     ],
 )
 def test_what_nvml_says_decides_about_what_the_kernel_log_says(
-    met: Event, witnesses: tuple[Finding, ...], verdict: str
+    met: KernelEvent, witnesses: tuple[Finding, ...], verdict: str
 ) -> None:
     assert told(met, *witnesses) == verdict
 
 
 def test_a_witness_that_is_gone_decides_nothing_any_more() -> None:
-    standing = Standing()
+    standing = KernelFaults()
     standing.take(event(119), 0.0, 0.0)
-    assert standing.findings((HANG,))[0].action is Action.REBOOT
-    assert standing.findings(())[0].action is Action.RESET_GPU
+    standing.weigh((HANG,))
+    assert standing.findings()[0].action is Action.REBOOT
+    standing.weigh(())
+    assert standing.findings()[0].action is Action.RESET_GPU
 
 
-def told_after(standing: Standing) -> list[str]:
-    return [f"{each.code} {each.severity}/{each.action}" for each in standing.findings(())]
+def told_after(standing: KernelFaults) -> list[str]:
+    return [f"{each.code} {each.severity}/{each.action}" for each in standing.findings()]
 
 
 def test_a_109_is_the_jobs_once_the_driver_was_asked_after_it_and_wants_nothing() -> None:
-    standing = Standing()
+    standing = KernelFaults()
     standing.take(event(109), 100.0, 0.0)
-    assert standing.hear({ONE: Wish(NONE, 100.0)}) == (False, []), "asked before the line, or just then"
+    assert standing.hear({ONE: RecoveryRequest(NONE, 100.0)}) == (False, []), (
+        "asked before the line, or just then"
+    )
     assert told_after(standing) == ["109 critical/reset-gpu"]
-    assert standing.hear({ONE: Wish(NONE, 160.0)}) == (True, [])
+    assert standing.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (True, [])
     assert told_after(standing) == ["109 app/none"]
-    assert standing.hear({ONE: Wish(NONE, 220.0)}) == (False, []), "that is no news"
+    assert standing.hear({ONE: RecoveryRequest(NONE, 220.0)}) == (False, []), "that is no news"
     assert standing.expire(700.0), "and it ages out like any application's fault"
 
 
-@pytest.mark.parametrize("wishes", [{TWO: Wish(NONE, 160.0)}, {ONE: Wish(RESET, 160.0)}, {}])
-def test_a_109_stays_the_gpus_while_nobody_says_that_this_gpu_needs_nothing(wishes: dict[str, Wish]) -> None:
-    standing = Standing()
+@pytest.mark.parametrize(
+    "wishes", [{TWO: RecoveryRequest(NONE, 160.0)}, {ONE: RecoveryRequest(RESET, 160.0)}, {}]
+)
+def test_a_109_stays_the_gpus_while_nobody_says_that_this_gpu_needs_nothing(
+    wishes: dict[str, RecoveryRequest],
+) -> None:
+    standing = KernelFaults()
     standing.take(event(109), 100.0, 0.0)
     standing.hear(wishes)
     assert told_after(standing) == ["109 critical/reset-gpu"]
 
 
 def test_a_109_that_comes_back_is_the_gpus_until_the_driver_is_asked_again() -> None:
-    standing = Standing()
+    standing = KernelFaults()
     standing.take(event(109), 100.0, 0.0)
-    standing.hear({ONE: Wish(NONE, 160.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 160.0)})
     standing.take(event(109), 170.0, 0.0)
     assert told_after(standing) == ["109 critical/reset-gpu"]
-    standing.hear({ONE: Wish(NONE, 160.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 160.0)})
     assert told_after(standing) == ["109 critical/reset-gpu"]
-    standing.hear({ONE: Wish(NONE, 220.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 220.0)})
     assert told_after(standing) == ["109 app/none"]
 
 
 @pytest.mark.parametrize("code", [13, 48, 62, 79, 95, 119, 140])
 def test_a_driver_that_wants_nothing_changes_no_other_xid_and_ends_none(code: int) -> None:
-    quiet, asked = Standing(), Standing()
+    quiet, asked = KernelFaults(), KernelFaults()
     for standing in (quiet, asked):
         standing.take(event(code), 100.0, 0.0)
-    assert asked.hear({ONE: Wish(NONE, 160.0)}) == (False, [])
-    assert asked.findings(()) == quiet.findings(())
+    assert asked.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (False, [])
+    assert asked.findings() == quiet.findings()
 
 
 def test_where_the_driver_answers_it_has_to_say_none_too_before_faults_are_over() -> None:
-    standing = Standing()
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(event(95), 100.0, 0.0)
     assert standing.take(wish(NONE), 110.0, 0.0) == (False, [])
     for at, number in ((105.0, NONE), (150.0, RESET)):
-        assert standing.hear({ONE: Wish(number, at)}) == (False, []), "asked too early, or it still wants one"
-    changed, ended = standing.hear({ONE: Wish(NONE, 210.0)})
+        assert standing.hear({ONE: RecoveryRequest(number, at)}) == (False, []), (
+            "asked too early, or it still wants one"
+        )
+    changed, ended = standing.hear({ONE: RecoveryRequest(NONE, 210.0)})
     assert changed
     assert [each.code for each in ended] == ["95"]
     assert codes(standing) == []
 
 
 def test_what_came_after_the_all_clear_stays_when_the_driver_confirms_it() -> None:
-    standing = Standing()
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(event(95), 100.0, 0.0)
     standing.take(event(95, gpu="43"), 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
     standing.take(event(62), 120.0, 0.0)
-    standing.hear({ONE: Wish(NONE, 150.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
     assert sorted(map(str, codes(standing))) == ["62", "95"]
 
 
 def test_a_new_wish_in_the_log_takes_the_all_clear_back() -> None:
-    standing = Standing()
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(event(95), 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
     standing.take(wish(RESET), 120.0, 0.0)
-    standing.hear({ONE: Wish(NONE, 150.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
     assert "95" in codes(standing)
 
 
-@pytest.mark.parametrize("wishes", [{}, {TWO: Wish(RESET, 90.0)}, {ONE: Wish(RESET, 109.0 - ANSWER_SECONDS)}])
-def test_where_the_driver_does_not_answer_the_all_clear_decides_alone(wishes: dict[str, Wish]) -> None:
-    standing = Standing()
+@pytest.mark.parametrize(
+    "wishes", [{}, {TWO: RecoveryRequest(RESET, 90.0)}, {ONE: RecoveryRequest(RESET, 109.0 - ANSWER_SECONDS)}]
+)
+def test_where_the_driver_does_not_answer_the_all_clear_decides_alone(
+    wishes: dict[str, RecoveryRequest],
+) -> None:
+    standing = KernelFaults()
     standing.hear(wishes)
     standing.take(event(95), 100.0, 0.0)
     assert [each.code for each in standing.take(wish(NONE), 110.0, 0.0)[1]] == ["95"]
 
 
 def test_a_driver_that_falls_silent_after_the_all_clear_holds_it_up_for_three_polls() -> None:
-    standing = Standing()
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(event(95), 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
-    standing.hear({ONE: Wish(RESET, 150.0)})
+    standing.hear({ONE: RecoveryRequest(RESET, 150.0)})
     assert not standing.expire(150.0 + ANSWER_SECONDS)
     assert standing.expire(151.0 + ANSWER_SECONDS)
     assert codes(standing) == []
 
 
 def test_an_all_clear_that_waits_outlives_a_restart() -> None:
-    standing = Standing()
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(event(95), 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
-    again = Standing("", standing.kept)
-    assert again.hear({ONE: Wish(NONE, 150.0)})[0]
+    again = KernelFaults("", standing.kept)
+    assert again.hear({ONE: RecoveryRequest(NONE, 150.0)})[0]
     assert codes(again) == []
 
 
@@ -207,10 +221,10 @@ def test_an_all_clear_that_waits_outlives_a_restart() -> None:
     ],
 )
 def test_an_all_clear_ends_xids_only(text: str, code: str) -> None:
-    standing = Standing()
-    (lost,) = Reader().events(Line((text,)), 1)
-    standing.hear({ONE: Wish(RESET, 90.0)})
+    standing = KernelFaults()
+    (lost,) = KernelLogReader().events(KernelLine((text,)), 1)
+    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
     standing.take(lost, 100.0, 0.0)
     standing.take(wish(NONE), 110.0, 0.0)
-    standing.hear({ONE: Wish(NONE, 150.0)})
+    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
     assert codes(standing) == [code]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checks.kernel import command
+from checks.kernel import classify
 
 CASES = [
     json.loads(case)
@@ -23,7 +23,7 @@ def test_a_recorded_line_gives_what_it_expects(case: dict[str, Any], tmp_path: P
     log.write_text(case["line"], encoding="utf-8")
     driver = ["--driver", case["driver"]] if "driver" in case else []
 
-    assert command.main([str(log), *driver], out, time.time()) == 0
+    assert classify.main([str(log), *driver], out, time.time()) == 0
 
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     wanted = [each for each in (case["expect"], *case.get("also", ())) if each["event"]]

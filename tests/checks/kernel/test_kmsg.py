@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from checks.kernel.kmsg import BATCH_LIMIT, Follower, Log, Lost, Record
-from checks.kernel.sift import KERNEL, begins
+from checks.kernel.source.kmsg import BATCH_LIMIT, KernelLog, KernelRecord, KmsgFollower, LostRecords
+from checks.kernel.source.prefilter import KERNEL, begins
 
 KMSG = Path("/dev/kmsg")
 EVERYTHING = KERNEL._replace(find=begins(rb"(?!)", b"").finditer, countable=re.compile(rb"(?!)").match)
@@ -23,8 +23,8 @@ def wake() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def follow(path: Path, wake: tuple[int, int], after: int | None = None) -> Follower:
-    return Follower(Log(path, 0.01, wake[0]), EVERYTHING, after)
+def follow(path: Path, wake: tuple[int, int], after: int | None = None) -> KmsgFollower:
+    return KmsgFollower(KernelLog(path, 0.01, wake[0]), EVERYTHING, after)
 
 
 def append(path: Path, *records: str) -> None:
@@ -32,8 +32,11 @@ def append(path: Path, *records: str) -> None:
         file.write("".join(f"{record}\n" for record in records))
 
 
-def texts(items: list[Record | Lost]) -> list[str]:
-    return [item.header.text.decode() if isinstance(item, Record) else f"lost {item.count}" for item in items]
+def texts(items: list[KernelRecord | LostRecords]) -> list[str]:
+    return [
+        item.header.text.decode() if isinstance(item, KernelRecord) else f"lost {item.count}"
+        for item in items
+    ]
 
 
 def test_the_real_kernel_log_is_read_from_its_beginning_or_the_follower_says_why(
@@ -42,7 +45,7 @@ def test_the_real_kernel_log_is_read_from_its_beginning_or_the_follower_says_why
     follower = follow(KMSG, wake)
     items = follower.read(0.1)
     if follower.blind is None:
-        records = [item for item in items if isinstance(item, Record)]
+        records = [item for item in items if isinstance(item, KernelRecord)]
         assert records
         assert [item.header.sequence for item in records] == sorted(item.header.sequence for item in records)
         assert not records[0].live
@@ -63,10 +66,10 @@ def test_what_was_there_is_older_than_what_comes(tmp_path: Path, wake: tuple[int
     log = tmp_path / "kmsg"
     append(log, "4,1,100,-;old")
     follower = follow(log, wake)
-    assert [item.live for item in follower.read(0) if isinstance(item, Record)] == [False]
+    assert [item.live for item in follower.read(0) if isinstance(item, KernelRecord)] == [False]
     assert follower.read(0) == []
     append(log, "4,2,200,-;new")
-    assert [item.live for item in follower.read(0) if isinstance(item, Record)] == [True]
+    assert [item.live for item in follower.read(0) if isinstance(item, KernelRecord)] == [True]
     follower.close()
 
 
@@ -123,7 +126,7 @@ def test_a_bad_record_costs_that_record_only(tmp_path: Path, wake: tuple[int, in
     )
     follower = follow(log, wake)
     read = follower.read(0)
-    assert [item.header.sequence for item in read if isinstance(item, Record)] == [2, 3]
+    assert [item.header.sequence for item in read if isinstance(item, KernelRecord)] == [2, 3]
     follower.close()
 
 
@@ -187,8 +190,8 @@ def test_a_long_log_comes_in_batches_without_a_loss(tmp_path: Path, wake: tuple[
 def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake: tuple[int, int]) -> None:
     log = tmp_path / "kmsg"
     append(log, "4,1,1,-;a", "4,2,1,-;b", "4,3,1,-;a")
-    follower = Follower(
-        Log(log, 0.01, wake[0]), EVERYTHING._replace(find=begins(rb"(?!)", b"b").finditer), None
+    follower = KmsgFollower(
+        KernelLog(log, 0.01, wake[0]), EVERYTHING._replace(find=begins(rb"(?!)", b"b").finditer), None
     )
     assert texts(follower.read(0)) == ["b"]
     assert follower.last == 3
@@ -197,7 +200,7 @@ def test_only_wanted_records_are_given_but_all_are_counted(tmp_path: Path, wake:
 
 def test_a_waiting_follower_can_be_woken(tmp_path: Path, wake: tuple[int, int]) -> None:
     os.write(wake[1], b"x")
-    follower = Follower(Log(tmp_path / "absent", 60, wake[0]), EVERYTHING, None)
+    follower = KmsgFollower(KernelLog(tmp_path / "absent", 60, wake[0]), EVERYTHING, None)
     started = time.monotonic()
     follower.read(60)
     assert time.monotonic() - started < 5

@@ -6,11 +6,12 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.kernel import companion
 from checks.kernel.classify import Classifier
-from checks.kernel.event import Event
-from checks.kernel.fold import OPEN_LIMIT, Fault, Fold
-from checks.kernel.parse import parse
+from checks.kernel.faults import judgement, relations
+from checks.kernel.faults.fault import OpenFault
+from checks.kernel.faults.open_faults import OPEN_LIMIT, OpenFaults
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import parse
 
 GPU = "PCI:0000:3d:00"
 RESET = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
@@ -29,7 +30,7 @@ def xid(second: float, text: str, gpu: str = GPU) -> str:
     return f"[{second:.6f}] NVRM: Xid ({gpu}): {text}"
 
 
-def events(*lines: str) -> list[Event]:
+def events(*lines: str) -> list[KernelEvent]:
     classifier, found, now = Classifier(), [], time.time()
     for number, line in enumerate(lines, start=1):
         found += classifier.feed(line.encode(), number, now)
@@ -122,7 +123,7 @@ def test_lines_of_one_physical_fault_name_their_parent() -> None:
         "[1.0] pcieport 0000:20:01.0: AER: Uncorrected (Fatal) error received: 0000:20:01.0",
         xid(1.5, "79"),
         "[2.0] nvidia 0000:3d:00.0: AER: can't recover (no error_detected callback)",
-        "[3.0] nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM Fault Up",
+        "[3.0] nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM OpenFault Up",
         "[4.0] NVRM: The NVIDIA probe routine failed for 1 device(s).",
     )
     found = parents(*lines)
@@ -175,20 +176,20 @@ def test_announced_bus_errors_are_counted_once_each() -> None:
 
 
 def test_the_number_of_open_faults_is_bounded() -> None:
-    fold, closed = Fold(), 0
+    faults, closed = OpenFaults(), 0
     for number in range(OPEN_LIMIT + 500):
-        fold.add(Event(code="x", subsystem="nfs", device=str(number)), at=0.0)
-        closed += len(fold.expire(0.0))
-    assert (len(fold), closed) == (OPEN_LIMIT, 500)
+        faults.add(KernelEvent(code="x", subsystem="nfs", device=str(number)), at=0.0)
+        closed += len(faults.expire(0.0))
+    assert (len(faults), closed) == (OPEN_LIMIT, 500)
 
 
 def test_a_fault_costs_as_much_beside_thousands_of_others() -> None:
     spent = {}
     for gpus in (16, OPEN_LIMIT):
-        fold, began = Fold(), time.process_time()
+        faults, began = OpenFaults(), time.process_time()
         for number in range(OPEN_LIMIT):
             gpu = f"{number % gpus:04x}:1b:00.0"
-            fold.add(Event(code=f"{number // gpus % 16}", subsystem="xid", gpu=gpu), at=0.0)
+            faults.add(KernelEvent(code=f"{number // gpus % 16}", subsystem="xid", gpu=gpu), at=0.0)
         spent[gpus] = time.process_time() - began
     assert spent[OPEN_LIMIT] < 1.0, spent
 
@@ -203,7 +204,7 @@ DISTINCT = (
     "NVRM: GPU 0000:3d:00.0: RmInitAdapter failed! (0x12:0x44:2461)",
     "NVRM: GPU 0000:3d:00.0: Cannot initialize GSP firmware RM",
     "NVRM: The NVIDIA probe routine failed for 1 device(s).",
-    "nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM Fault Up",
+    "nvidia-nvswitch0: SXid (PCI:0000:1f:00.0): 20034, Fatal, Link 37 LTSSM OpenFault Up",
     *(f"pcieport 0000:{bus}:01.0: AER: Uncorrected (Fatal) error received: x" for bus in ("20", "30")),
     "nvidia 0000:3d:00.0: AER: can't recover (no error_detected callback)",
     "pcieport 0000:20:01.0: AER: device recovery failed",
@@ -224,41 +225,35 @@ def test_what_faults_do_to_each_other_is_what_asking_every_pair_would_give(
         for text, at in zip(texts, itertools.accumulate(steps), strict=True)
         if (event := parse(text, None))
     ]
-    fold = Fold()
+    faults = OpenFaults()
     for event, at in told:
-        fold.add(event, at)
-    assert [fault.event for fault in fold] == pairwise(told)
+        faults.add(event, at)
+    assert [fault.event for fault in faults] == pairwise(told)
 
 
-def pairwise(told: list[tuple[Event, float]]) -> list[Event]:
+def pairwise(told: list[tuple[KernelEvent, float]]) -> list[KernelEvent]:
     """Return what becomes of faults when each new one is asked about every other one, the newest first."""
-    faults: list[Fault] = []
+    faults: list[OpenFault] = []
     for event, at in told:
-        recent = [each for each in reversed(faults) if at - each.last_at <= companion.INCIDENT_SECONDS]
-        newest = absorbed(event, at, recent) or Fault(event, at, at)
+        recent = [each for each in reversed(faults) if at - each.last_at <= relations.INCIDENT_SECONDS]
+        newest = absorbed(event, at, recent) or OpenFault(event, at, at)
         if newest in faults:
             # A lost GPU that gets its Xid is the newest fault, an Xid that hears of it again is not.
             faults.sort(key=lambda fault: fault is newest and fault.event.code == event.code)
             continue
         for other in recent:
-            near = at - other.last_at <= companion.DECISION_SECONDS
-            if near and newest.event.code == "154":
-                other.event = companion.decided(other.event, newest.event)
-            if near and other.event.code == "154":
-                newest.event = companion.decided(newest.event, other.event)
-            if near or {newest.event.subsystem, other.event.subsystem} != {"xid"}:
-                newest.event = companion.joined(newest.event, other.event)
-                other.event = companion.joined(other.event, newest.event)
+            newest.event = judgement.beside(newest.event, other.event, at - other.last_at)
+            other.event = judgement.beside(other.event, newest.event, at - other.last_at)
         faults.append(newest)
     return [fault.event for fault in faults]
 
 
-def absorbed(event: Event, at: float, recent: list[Fault]) -> Fault | None:
+def absorbed(event: KernelEvent, at: float, recent: list[OpenFault]) -> OpenFault | None:
     """Return the fault that `event` has become one with, if there is one."""
     for fault in recent:
-        if companion.absorbs(event, fault.event):
+        if judgement.absorbs(event, fault.event):
             fault.event, fault.last_at = event, at
             return fault
-        if companion.absorbs(fault.event, event):
+        if judgement.absorbs(fault.event, event):
             return fault
     return None

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from checks.kernel.classify import Reader
-from checks.kernel.kmsg import Follower, Log, Lost, Record
-from checks.kernel.line import read_line, record_line
-from checks.kernel.sift import DUMP, KERNEL, WANTED
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.source.kmsg import KernelLog, KernelRecord, KmsgFollower, LostRecords
+from checks.kernel.source.line import read_line, record_line
+from checks.kernel.source.prefilter import DUMP, KERNEL, WANTED
 
 BOOT = "4,0,1,-;Linux version 6.8.0"
 XID = "NVRM: Xid (PCI:0000:{bus}:00): {code}, pid=1, name=job"
@@ -51,9 +51,9 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def given(path: Path, wake: int) -> tuple[list[Record | Lost], Follower]:
-    follower = Follower(Log(path, 0.01, wake), KERNEL, None)
-    items: list[Record | Lost] = []
+def given(path: Path, wake: int) -> tuple[list[KernelRecord | LostRecords], KmsgFollower]:
+    follower = KmsgFollower(KernelLog(path, 0.01, wake), KERNEL, None)
+    items: list[KernelRecord | LostRecords] = []
     last: Any = -1
     while follower.last != last:
         last = follower.last
@@ -62,11 +62,11 @@ def given(path: Path, wake: int) -> tuple[list[Record | Lost], Follower]:
     return items, follower
 
 
-def events(items: list[Record | Lost]) -> list[tuple[str | None, str | None, int]]:
-    reader, found = Reader(), []
+def events(items: list[KernelRecord | LostRecords]) -> list[tuple[str | None, str | None, int]]:
+    reader, found = KernelLogReader(), []
     for item in items:
-        line = record_line(item.header) if isinstance(item, Record) else None
-        if line is not None and isinstance(item, Record):
+        line = record_line(item.header) if isinstance(item, KernelRecord) else None
+        if line is not None and isinstance(item, KernelRecord):
             for event in reader.events(line, item.header.sequence):
                 found += [(event.code, event.gpu or event.device, item.count)] if event.event else []
     return found
@@ -74,7 +74,7 @@ def events(items: list[Record | Lost]) -> list[tuple[str | None, str | None, int
 
 @pytest.mark.parametrize("lines", recorded())
 def test_no_recorded_event_is_kept_back(lines: str) -> None:
-    reader = Reader()
+    reader = KernelLogReader()
     for number, raw in enumerate(lines.encode("utf-8", "surrogateescape").split(b"\n"), start=1):
         line = read_line(raw, time.time())
         if line is None:
@@ -106,7 +106,7 @@ def test_what_user_space_wrote_is_not_given_whatever_it_says(tmp_path: Path, wak
 def test_xids_that_repeat_are_counted_unread_and_none_is_lost(tmp_path: Path, wake: int) -> None:
     log = tmp_path / "kmsg"
     log.write_text(f"{BOOT}\n")
-    follower = Follower(Log(log, 0.01, wake), KERNEL, None)
+    follower = KmsgFollower(KernelLog(log, 0.01, wake), KERNEL, None)
     while follower.read(0):
         pass
     texts = [XID.format(bus=bus, code=31) for bus in ("1b", "43", "52")]
@@ -119,7 +119,7 @@ def test_xids_that_repeat_are_counted_unread_and_none_is_lost(tmp_path: Path, wa
 def test_what_decides_about_other_xids_keeps_its_place_among_them(tmp_path: Path, wake: int) -> None:
     log = tmp_path / "kmsg"
     log.write_text(f"{BOOT}\n")
-    follower = Follower(Log(log, 0.01, wake), KERNEL, None)
+    follower = KmsgFollower(KernelLog(log, 0.01, wake), KERNEL, None)
     while follower.read(0):
         pass
     lost, decision = XID.format(bus="1b", code=79), XID.format(bus="1b", code=154)

@@ -4,13 +4,12 @@ import msgspec
 import pytest
 
 from checks.finding import Action, Severity
-from checks.kernel.classify import Reader
-from checks.kernel.event import Event
-from checks.kernel.identity import Board
-from checks.kernel.jobs import DAY_SECONDS
-from checks.kernel.line import Line
-from checks.kernel.repeats import LINKS_KEPT, VISITS_KEPT, Remembered, Repeats
-from checks.kernel.standing import Kept, Standing
+from checks.kernel.faults.kernel_faults import KernelFaults, SavedFaults
+from checks.kernel.faults.recurrence import LINKS_KEPT, VISITS_KEPT, GpuIdentity, RecurrenceMemory, Remembered
+from checks.kernel.faults.relations import DAY_SECONDS
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.source.line import KernelLine
 
 GPUS = ("1b", "43", "52")
 DAY = DAY_SECONDS
@@ -21,30 +20,30 @@ SICK = "0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x00040000"
 MARGINAL = "0x00200000, 0x00000000, 0x00000000, 0x00000000, 0x00000000"
 
 
-def parsed(text: str) -> Event:
-    (found,) = Reader().events(Line((text,)), 1)
+def parsed(text: str) -> KernelEvent:
+    (found,) = KernelLogReader().events(KernelLine((text,)), 1)
     return found
 
 
-def event(code: int, gpu: str = "1b", pid: int | str = 1, unit: str = "GPC 3, TPC 2") -> Event:
+def event(code: int, gpu: str = "1b", pid: int | str = 1, unit: str = "GPC 3, TPC 2") -> KernelEvent:
     rest = (
         f"Graphics SM Warp Exception on ({unit}, SM 1): Out Of Range Address" if code == 13 else "MMU Fault"
     )
     return parsed(f"NVRM: Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, {rest}")
 
 
-def nvlink(link: int = 5, gpu: str = "1b", registers: str = SICK) -> Event:
+def nvlink(link: int = 5, gpu: str = "1b", registers: str = SICK) -> KernelEvent:
     return parsed(
         f"NVRM: Xid (PCI:0000:{gpu}:00): 74, pid=1, NVLink: fatal error detected on link {link}"
         f"({registers}, 0x00000000, 0x00000000)"
     )
 
 
-def switch(code: int = 20009, link: str = ", Link 37", word: str = "Non-fatal") -> Event:
+def switch(code: int = 20009, link: str = ", Link 37", word: str = "Non-fatal") -> KernelEvent:
     return parsed(f"nvidia-nvswitch2: SXid (PCI:0000:c2:00.0): {code}, {word}{link} RX Short Error Rate")
 
 
-def verdict(event: Event) -> str:
+def verdict(event: KernelEvent) -> str:
     return f"{event.severity}/{event.action}"
 
 
@@ -53,20 +52,20 @@ class Node:
 
     def __init__(self) -> None:
         self.boots, self.booted, self.wrong = 0, 0.0, 0.0
-        self.repeats = Repeats("boot 0")
-        self.boards: dict[str, Board] = {}
+        self.repeats = RecurrenceMemory("boot 0")
+        self.boards: dict[str, GpuIdentity] = {}
 
     def boot(self, at: float) -> None:
         self.boots, self.booted = self.boots + 1, at
         saved = msgspec.json.decode(msgspec.json.encode(self.repeats.remembered), type=Remembered)
-        self.repeats = Repeats(f"boot {self.boots}", saved)
+        self.repeats = RecurrenceMemory(f"boot {self.boots}", saved)
 
-    def meet(self, met: Event, at: float) -> str:
-        board = self.boards.get(met.gpu, Board(met.gpu)) if met.gpu else None
+    def meet(self, met: KernelEvent, at: float) -> str:
+        board = self.boards.get(met.gpu, GpuIdentity(met.gpu)) if met.gpu else None
         return verdict(self.repeats.judge(met, board, at - self.booted, START + at + self.wrong))
 
 
-def judged(*met: tuple[float, Event]) -> list[str]:
+def judged(*met: tuple[float, KernelEvent]) -> list[str]:
     """Return severity/action of each event in turn."""
     node = Node()
     return [node.meet(each, at) for at, each in met]
@@ -150,19 +149,19 @@ def test_a_clock_that_jumps_within_a_boot_changes_nothing() -> None:
 
 def test_a_gpu_that_was_swapped_begins_with_a_clean_count() -> None:
     node = Node()
-    node.boards[ONE] = Board(ONE, uuid="GPU-a", serial="1650000000001")
+    node.boards[ONE] = GpuIdentity(ONE, uuid="GPU-a", serial="1650000000001")
     node.meet(event(31), 100.0)
     node.boot(3600.0)
-    node.boards[ONE] = Board(ONE, uuid="GPU-b", serial="1650000000002")
+    node.boards[ONE] = GpuIdentity(ONE, uuid="GPU-b", serial="1650000000002")
     assert node.meet(event(31), 4000.0) == "app/none"
 
 
 def test_a_gpu_that_moved_to_another_slot_takes_its_count_along() -> None:
     node = Node()
-    node.boards[ONE] = Board(ONE, uuid="GPU-a", serial="1650000000001")
+    node.boards[ONE] = GpuIdentity(ONE, uuid="GPU-a", serial="1650000000001")
     node.meet(event(31), 100.0)
     node.boot(3600.0)
-    node.boards["0000:43:00.0"] = Board("0000:43:00.0", serial="1650000000001")
+    node.boards["0000:43:00.0"] = GpuIdentity("0000:43:00.0", serial="1650000000001")
     assert node.meet(event(31, gpu="43"), 4000.0) == "warning/ask"
 
 
@@ -180,7 +179,7 @@ def test_the_lines_of_one_burst_are_one_time() -> None:
 
 
 @pytest.mark.parametrize("other", [nvlink(link=6), nvlink(gpu="43"), nvlink(registers=MARGINAL)])
-def test_another_link_another_gpu_and_another_kind_of_fault_do_not_count(other: Event) -> None:
+def test_another_link_another_gpu_and_another_kind_of_fault_do_not_count(other: KernelEvent) -> None:
     assert judged((0.0, nvlink()), (DAY, other), (2 * DAY, nvlink()))[-1] == "critical/reset-gpu"
 
 
@@ -208,13 +207,13 @@ def test_faults_right_before_and_right_after_a_reboot_are_two_times() -> None:
 
 
 def test_a_milder_fault_of_a_link_is_told_as_it_is_whatever_the_boots_before_saw() -> None:
-    before = Standing("before")
+    before = KernelFaults("before")
     for day in range(3):
         before.take(nvlink(), day * DAY, START + day * DAY)
-    after = Standing("after", before.kept.of_next_boot())
+    after = KernelFaults("after", before.kept.of_next_boot())
     after.take(nvlink(registers=MARGINAL), 100.0, START + 3 * DAY)
     assert list(map(verdict, after.events)) == ["warning/ask"]
-    assert [each.action for each in after.findings(())] == [Action.ASK]
+    assert [each.action for each in after.findings()] == [Action.ASK]
 
 
 @pytest.mark.parametrize("code", [20009, 20010, 20012])
@@ -224,7 +223,7 @@ def test_a_switch_link_that_repeats_within_a_day_is_for_a_person(code: int) -> N
 
 
 @pytest.mark.parametrize("other", [switch(link=", Link 38"), switch(code=20010), switch(link="")])
-def test_another_switch_link_is_no_repeat(other: Event) -> None:
+def test_another_switch_link_is_no_repeat(other: KernelEvent) -> None:
     assert judged((0.0, switch()), (3600.0, other))[-1] == "warning/none"
 
 
@@ -244,41 +243,41 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_repeated_application_fault_stays_told_when_it_is_quiet() -> None:
-    standing = Standing()
+    standing = KernelFaults()
     standing.take(event(31, pid=1), 0.0, 0.0)
     assert standing.expire(601.0)
     standing.take(event(31, pid=2), 700.0, 0.0)
     assert not standing.expire(80_000.0)
-    assert [each.severity for each in standing.findings(())] == [Severity.WARNING]
+    assert [each.severity for each in standing.findings()] == [Severity.WARNING]
 
 
 def test_what_the_driver_asks_for_after_the_third_time_does_not_make_it_milder() -> None:
-    standing = Standing("boot")
+    standing = KernelFaults("boot")
     for day in range(3):
         standing.take(nvlink(), day * DAY, START + day * DAY)
     wish = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
     standing.take(parsed(f"NVRM: Xid (PCI:0000:1b:00): 154, {wish}"), 2 * DAY + 1.0, START)
-    assert {each.code: each.action for each in standing.findings(())} == {
+    assert {each.code: each.action for each in standing.findings()} == {
         "74": Action.FAILOVER,
         "154": Action.RESET_GPU,
     }
 
 
 def test_who_a_gpu_is_reaches_what_was_met_before_it_was_known() -> None:
-    first = Standing("first")
+    first = KernelFaults("first")
     first.take(event(31), 100.0, START)
-    first.learn(Board(ONE, uuid="GPU-a"))
-    first.learn(Board(ONE, serial="1650000000001"))
+    first.learn(GpuIdentity(ONE, uuid="GPU-a"))
+    first.learn(GpuIdentity(ONE, serial="1650000000001"))
     for serial, severity in (("1650000000002", Severity.APP), ("1650000000001", Severity.WARNING)):
-        again = Standing("second", first.kept.of_next_boot())
-        again.learn(Board(ONE, serial=serial))
+        again = KernelFaults("second", first.kept.of_next_boot())
+        again.learn(GpuIdentity(ONE, serial=serial))
         again.take(event(31), 100.0, START + 3600.0)
-        assert [each.severity for each in again.findings(())] == [severity]
+        assert [each.severity for each in again.findings()] == [severity]
 
 
 def test_only_what_is_remembered_reaches_the_next_boot() -> None:
-    standing = Standing("first")
+    standing = KernelFaults("first")
     standing.take(event(31), 100.0, START)
-    standing.learn(Board(ONE, uuid="GPU-a"))
-    assert standing.kept.of_next_boot() == Kept(remembered=standing.kept.remembered)
+    standing.learn(GpuIdentity(ONE, uuid="GPU-a"))
+    assert standing.kept.of_next_boot() == SavedFaults(remembered=standing.kept.remembered)
     assert standing.kept.remembered.visits

@@ -6,27 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.kernel.stamp import FUTURE_SECONDS, Stamp, read
+from checks.kernel.source.line import FUTURE_SECONDS, Timestamp, read_timestamp
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
 
 
 def test_a_line_of_last_december_is_not_of_the_next_one() -> None:
     january = datetime(2027, 1, 1, 0, 5, tzinfo=UTC).timestamp()
-    stamp = read("Dec 31 23:59:50 gpu-01 kernel: x", january)
+    stamp = read_timestamp("Dec 31 23:59:50 gpu-01 kernel: x", january)
     assert stamp.wall is not None
     assert january - stamp.wall < 2 * FUTURE_SECONDS
 
 
 def test_a_line_of_new_year_is_not_eleven_months_old_nor_in_the_future() -> None:
     december = datetime(2026, 12, 31, 23, 59, tzinfo=UTC).timestamp()
-    stamp = read("Jan  1 00:00:07 gpu-01 kernel: x", december)
+    stamp = read_timestamp("Jan  1 00:00:07 gpu-01 kernel: x", december)
     assert stamp.wall is not None
     assert 0 <= stamp.wall - december < FUTURE_SECONDS
 
 
 def test_a_leap_day_finds_its_year() -> None:
-    stamp = read("Feb 29 12:00:00 gpu-01 kernel: x", NOW)
+    stamp = read_timestamp("Feb 29 12:00:00 gpu-01 kernel: x", NOW)
     assert stamp.wall is not None
     assert datetime.fromtimestamp(stamp.wall, tz=UTC).year == 2024
 
@@ -37,7 +37,7 @@ FIRST, LAST = datetime(2024, 1, 1), datetime(2030, 12, 31)  # noqa: DTZ001 - sta
 @given(st.datetimes(FIRST, LAST), st.integers(0, 300))
 def test_any_stamp_of_the_last_300_days_gets_its_own_year(now: datetime, days: int) -> None:
     then = (now - timedelta(days=days)).replace(microsecond=0)
-    stamp = read(then.strftime("%b %d %H:%M:%S x"), now.timestamp())
+    stamp = read_timestamp(then.strftime("%b %d %H:%M:%S x"), now.timestamp())
     assert stamp.wall == then.timestamp()
 
 
@@ -54,14 +54,14 @@ def test_any_stamp_of_the_last_300_days_gets_its_own_year(now: datetime, days: i
     ],
 )
 def test_a_wall_clock_stamp_is_read(text: str, wall: float) -> None:
-    assert read(text, NOW).wall == wall
+    assert read_timestamp(text, NOW).wall == wall
 
 
 @pytest.mark.parametrize(
     ("text", "uptime"), [("[ 5.25] x", 5.25), ("[8812] x", 8812.0), ("[    5.25][  T1] x", 5.25)]
 )
 def test_a_stamp_since_boot_is_read(text: str, uptime: float) -> None:
-    assert read(text, NOW).uptime == uptime
+    assert read_timestamp(text, NOW).uptime == uptime
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_a_stamp_since_boot_is_read(text: str, uptime: float) -> None:
     ],
 )
 def test_what_is_no_time_is_no_time(text: str) -> None:
-    assert read(text, NOW).wall is None
-    assert read(text, NOW).uptime is None
+    assert read_timestamp(text, NOW).wall is None
+    assert read_timestamp(text, NOW).uptime is None
 
 
 def test_a_delta_is_skipped() -> None:
-    assert read("[  +0.000287] x", NOW) == Stamp(end=13)
+    assert read_timestamp("[  +0.000287] x", NOW) == Timestamp(end=13)

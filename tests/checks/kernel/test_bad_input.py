@@ -13,11 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checks.finding import EVIDENCE_LIMIT
-from checks.kernel.classify import Classifier, Reader
-from checks.kernel.event import Event, to_finding
-from checks.kernel.kmsg import Follower, Log, Lost, Record
-from checks.kernel.line import read_header, record_line
-from checks.kernel.sift import KERNEL
+from checks.kernel.classify import Classifier
+from checks.kernel.faults.fault import OpenFault
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.source.kmsg import KernelLog, KernelRecord, KmsgFollower, LostRecords
+from checks.kernel.source.line import record_line
+from checks.kernel.source.prefilter import KERNEL
+from checks.kernel.source.records import read_header
 
 XID = "NVRM: Xid (PCI:0000:3d:00): {code}, pid=1, name=job"
 NOW = 1_790_000_000.0
@@ -55,7 +58,7 @@ def wake() -> Iterator[int]:
         os.close(end)
 
 
-def classified(line: bytes) -> list[Event]:
+def classified(line: bytes) -> list[KernelEvent]:
     classifier = Classifier()
     return [*classifier.feed(line, 1, NOW), *classifier.finish()]
 
@@ -65,10 +68,10 @@ def told(line: bytes) -> list[tuple[str | None, str | None, str, str, int]]:
     return [(each.code, each.gpu, each.severity, each.action, each.count) for each in events]
 
 
-def followed(path: Path, wake: int, *parts: bytes) -> tuple[list[Record | Lost], int | None]:
+def followed(path: Path, wake: int, *parts: bytes) -> tuple[list[KernelRecord | LostRecords], int | None]:
     path.write_bytes(b"")
-    follower = Follower(Log(path, 0.01, wake), KERNEL, None)
-    items: list[Record | Lost] = []
+    follower = KmsgFollower(KernelLog(path, 0.01, wake), KERNEL, None)
+    items: list[KernelRecord | LostRecords] = []
     for part in parts:
         with path.open("ab") as log:
             log.write(part)
@@ -87,11 +90,11 @@ def test_no_bytes_in_the_kernel_log_crash_the_agents_reading(
     tmp_path: Path, wake: int, content: bytes
 ) -> None:
     items, _ = followed(tmp_path / "kmsg", wake, content)
-    reader = Reader()
+    reader = KernelLogReader()
     for item in items:
-        if isinstance(item, Record) and (line := record_line(item.header)) is not None:
+        if isinstance(item, KernelRecord) and (line := record_line(item.header)) is not None:
             for event in reader.events(line, item.header.sequence):
-                finding = to_finding(event.times(item.count), NOW, NOW)
+                finding = OpenFault(event.times(item.count), 0.0, 0.0, first_shown=NOW).finding()
                 assert msgspec.json.decode(msgspec.json.encode(finding), type=type(finding)) == finding
                 assert len(finding.evidence) <= EVIDENCE_LIMIT
 
@@ -105,7 +108,8 @@ def test_where_a_read_ends_makes_no_difference(
     at_once = followed(tmp_path / "kmsg", wake, content)
     in_two = followed(tmp_path / "kmsg", wake, content[:cut], content[cut:])
     texts = [
-        [each.header.text for each in items if isinstance(each, Record)] for items, _ in (at_once, in_two)
+        [each.header.text for each in items if isinstance(each, KernelRecord)]
+        for items, _ in (at_once, in_two)
     ]
     assert sorted(set(texts[0])) == sorted(set(texts[1]))
     assert at_once[1] == in_two[1]
@@ -158,7 +162,7 @@ def test_records_that_mix_two_lines_cost_only_themselves(tmp_path: Path, wake: i
     content = b"4,1,1,-;" + good[:30] + b"4,2,1,-;" + other + b"\n4,3,1,-;" + good + b"\n"
     items, last = followed(tmp_path / "kmsg", wake, content)
     assert last == 3
-    assert [item.header.sequence for item in items if isinstance(item, Record)] == [1, 3]
+    assert [item.header.sequence for item in items if isinstance(item, KernelRecord)] == [1, 3]
 
 
 # ---- long lines
@@ -172,12 +176,12 @@ def test_ten_thousand_more_characters_change_nothing(line: bytes) -> None:
 def test_a_long_record_is_one_record_and_its_evidence_is_cut(tmp_path: Path, wake: int) -> None:
     text = XID.format(code=79).encode() + b" y" * 5000
     items, _ = followed(tmp_path / "kmsg", wake, b"4,1,1,-;" + text + b"\n4,2,1,-;" + text[:60] + b"\n")
-    (first, second) = [item for item in items if isinstance(item, Record)]
+    (first, second) = [item for item in items if isinstance(item, KernelRecord)]
     line = record_line(first.header)
     assert line is not None
-    (event,) = Reader().events(line, 1)
+    (event,) = KernelLogReader().events(line, 1)
     assert event.code == "79"
-    assert len(to_finding(event, NOW, NOW).evidence) <= EVIDENCE_LIMIT
+    assert len(OpenFault(event, 0.0, 0.0).finding().evidence) <= EVIDENCE_LIMIT
     assert second.header.sequence == 2
 
 
@@ -210,7 +214,7 @@ def test_no_record_costs_more_than_linear_time() -> None:
             header = read_header(record)
             line = record_line(header) if header else None
             if line is not None:
-                Reader().events(line, 1)
+                KernelLogReader().events(line, 1)
         spent[size] = time.process_time() - began
     assert spent[32_000] < 8 * spent[4_000] * 3 + 0.1
     assert spent[32_000] / len(seeds) < 0.02
