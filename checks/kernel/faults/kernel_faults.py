@@ -10,7 +10,7 @@ import msgspec
 
 from checks.finding import Finding
 from checks.kernel.faults import judgement, relations
-from checks.kernel.faults.fault import OpenFault, calmed
+from checks.kernel.faults.fault import OpenFault
 from checks.kernel.faults.open_faults import OpenFaults
 from checks.kernel.faults.recurrence import GpuIdentities, GpuIdentity, RecurrenceMemory, Remembered
 from checks.kernel.parse.event import KernelEvent
@@ -76,12 +76,18 @@ class KernelFaults:
         """Take in one event; return whether a finding came of it, and the events that it ended."""
         if event.subsystem == "nvrm" and (board := self._identities.read(event.text)):
             self.learn(board)
-        ended = self._clear(event, at) if event.kind in relations.CLEARS else []
-        is_fault = event.event and not judgement.is_all_clear(event)
-        if is_fault:
+        ended: list[KernelEvent] = []
+        if event.kind in relations.CLEARS:
+            ended = self._clear(event, at)
+            if judgement.is_all_clear(event):
+                return False, ended
+        if not event.event:
+            return False, ended
+        if event.kind in relations.RECURRENCES:
             board = self._identities.of(event.gpu) if event.gpu else None
-            self._open.add(self._recurrences.judge(event, board, at, shown), at, shown)
-        return is_fault, ended
+            event = self._recurrences.judge(event, board, at, shown)
+        self._open.add(event, at, shown)
+        return True, ended
 
     def learn(self, board: GpuIdentity) -> None:
         """Take in who a GPU is."""
@@ -112,14 +118,13 @@ class KernelFaults:
 
     def expire(self, at: float) -> bool:
         """Drop what quiet has ended; return whether there was any, or a verdict changed."""
-        over = self._all_clear.expire(at)
-        changed = self._open.change(lambda fault: calmed(fault, at))
-        ended = self._open.drop(lambda fault: _is_quiet(fault, at) or _is_before(fault, over))
-        return changed or bool(ended)
+        over = self._all_clear.expire(at) if self._all_clear.waiting else {}
+        calmed = self._open.calm(at)
+        return bool(self._open.drop(lambda fault: _is_over(fault, at, over))) or calmed
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings."""
-        return tuple(fault.finding() for fault in self._open)
+        return tuple(map(OpenFault.finding, self._open))
 
     def _clear(self, news: KernelEvent, at: float) -> list[KernelEvent]:
         """Close what good news ends, unless the driver has to confirm it first."""
@@ -160,8 +165,6 @@ class AllClear:
 
     def expire(self, at: float) -> dict[str, float]:
         """Return the GPUs that are clear because the driver no longer answers, and as of when."""
-        if not self.waiting:
-            return {}
         return self._end(
             gpu
             for gpu, since in self.waiting.items()
@@ -182,7 +185,7 @@ def _is_before(fault: OpenFault, clear: Mapping[str, float]) -> bool:
     return fault.event.subsystem == "xid" and gpu is not None and fault.last_at <= clear.get(gpu, -1.0)
 
 
-def _is_quiet(fault: OpenFault, at: float) -> bool:
-    """Whether the fault is over because it has been quiet for long enough."""
+def _is_over(fault: OpenFault, at: float, clear: Mapping[str, float]) -> bool:
+    """Whether the fault has been quiet for long enough, or its GPU is clear."""
     quiet = judgement.quiet_seconds(fault.event)
-    return quiet is not None and at - fault.last_at >= quiet
+    return (quiet is not None and at - fault.last_at >= quiet) or bool(clear and _is_before(fault, clear))

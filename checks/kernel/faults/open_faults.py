@@ -12,7 +12,7 @@ import msgspec
 
 from checks.finding import Finding
 from checks.kernel.faults import judgement, relations
-from checks.kernel.faults.fault import OpenFault, joined_lines, merged, pending, recur
+from checks.kernel.faults.fault import OpenFault, calmed, joined_lines, merged, pending, recur
 from checks.kernel.faults.judgement import Mark
 from checks.kernel.faults.recurrence import WINDOW_SECONDS
 from checks.kernel.parse.event import KernelEvent
@@ -45,7 +45,9 @@ class OpenFaults:
         """Take in one more event that was logged at `at` seconds, `shown` by the wall clock."""
         if event.kind in _ABSORBING and self._absorb(event, at):
             return
-        fault, number = self._same(event, at), event.count
+        fault, number = self._open.get(event.key), event.count
+        if fault is None and event.echo:
+            fault = self._echoed(event, at)
         if fault is None:
             fault = OpenFault(event, at, at, unechoed=pending(event), first_shown=shown)
             self._insert(fault)
@@ -56,11 +58,14 @@ class OpenFaults:
                 self._relate(fault, at)
             else:
                 self._decide(fault, at)
+        if event.kind == relations.RECOVERY_ACTION:
+            self._change_mind(fault)
         fault.last_shown = shown
         rule = relations.RECURRENCES.get(event.kind)
         if rule is not None:
             recur(fault, rule, number, at)
-        self._weigh(fault)
+        if self._evidence:
+            self._weigh(fault)
 
     def restore(self, fault: OpenFault) -> None:
         """Put back a fault that was open before a restart."""
@@ -84,6 +89,11 @@ class OpenFaults:
                 self._weigh(fault)
         return changed
 
+    def calm(self, at: float) -> bool:
+        """Give faults whose rate has been harmless for long their own verdict back; return whether any."""
+        rated = any(fault.rate for fault in self._open.values())
+        return rated and self.change(lambda fault: calmed(fault, at))
+
     def expire(self, at: float) -> list[OpenFault]:
         """Close what has been quiet for the window at `at`, and what exceeds `OPEN_LIMIT`."""
         closed: list[OpenFault] = []
@@ -95,7 +105,8 @@ class OpenFaults:
 
     def drop(self, over: Callable[[OpenFault], bool]) -> list[OpenFault]:
         """Close the faults that are over."""
-        return self._close([fault for fault in self._open.values() if over(fault)])
+        closed = [fault for fault in self._open.values() if over(fault)]
+        return self._close(closed) if closed else []
 
     def _close(self, faults: list[OpenFault]) -> list[OpenFault]:
         for fault in faults:
@@ -110,15 +121,10 @@ class OpenFaults:
         del self._open[fault.event.key]
         self._index.remove(fault.event)
 
-    def _same(self, event: KernelEvent, at: float) -> OpenFault | None:
-        """Return the open fault that `event` is about, if there is one."""
-        fault = self._open.get(event.key)
-        if fault is None and event.echo:
-            near = self._near([event.kind], at, ECHO_SECONDS)
-            fault = next(
-                (each for each in near if each.unechoed and not (event.gpu and each.event.gpu)), None
-            )
-        return fault
+    def _echoed(self, event: KernelEvent, at: float) -> OpenFault | None:
+        """Return the fault of another key that `event` is the second line about, if there is one."""
+        near = self._near([event.kind], at, ECHO_SECONDS)
+        return next((each for each in near if each.unechoed and not (event.gpu and each.event.gpu)), None)
 
     def _count(self, fault: OpenFault, event: KernelEvent, at: float) -> int:
         """Add a further line to its fault; return the number of occurrences that it adds."""
@@ -145,6 +151,8 @@ class OpenFaults:
                 fault.event = msgspec.structs.replace(event, lines=joined_lines(fault.event, event))
                 fault.last_at = max(at, fault.last_at)
                 self._insert(fault)
+                self._decide(fault, fault.first_at)
+                self._decide(fault, at)
                 self._weigh(fault)
                 return True
         return False
@@ -164,6 +172,16 @@ class OpenFaults:
         if decision is not None and abs(at - decision.last_at) <= relations.DECISION_SECONDS:
             event = judgement.decided(fault.event, decision.event)
             fault.event = event if event.verdict in relations.SETTLED else fault.event
+
+    def _change_mind(self, decision: OpenFault) -> None:
+        """Let faults that a recovery action has decided follow the newest one that the driver names (M1)."""
+        for key in self._index.find([(decision.event.gpu or "",)]):
+            fault = self._open[key]
+            if fault is not decision and fault.event.verdict in relations.SETTLED:
+                event = judgement.decided(fault.event, decision.event)
+                if event.verdict in relations.SETTLED and event != fault.event:
+                    fault.event = event
+                    self._weigh(fault)
 
     def _weigh(self, fault: OpenFault) -> None:
         fault.evidence = judgement.by_evidence(fault.event, self._evidence) if self._evidence else None

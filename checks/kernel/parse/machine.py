@@ -90,9 +90,9 @@ TASKS = (
 _LEFTOVER = KernelVerdict(Severity.WARNING, Action.ASK, "K20")
 
 
-def before_boot(event: KernelEvent, uptime: float | None) -> KernelEvent:
-    """Return a machine check of the first second as one that is left over from the boot before."""
-    if event.code != "mce-logged" or uptime is None or uptime >= BOOT_LEFTOVER_SECONDS:
+def before_boot(event: KernelEvent) -> KernelEvent:
+    """Return an event of a boot's first second; a machine check is left over from the boot before."""
+    if event.code != "mce-logged":
         return event
     return msgspec.structs.replace(
         event.judged(_LEFTOVER),

@@ -7,6 +7,9 @@ import re
 
 from checks.kernel.parse.event import fault, noise
 
+BANNER = "NVRM: loading NVIDIA UNIX "
+"""How the banner begins that a driver prints when it loads."""
+
 PART_LIMIT = 6
 """Lines that one text is broken into at most; the longest known text has four."""
 
@@ -50,7 +53,7 @@ WORDINGS = (
 
 def branch(text: str) -> int | None:
     """Return the driver branch (major version) when `text` is the banner of a driver that loads."""
-    match = _BANNER.match(text)
+    match = _VERSION.match(text)
     return int(match[1]) if match else None
 
 
@@ -82,7 +85,9 @@ class Reassembly:
         return whole, lines
 
 
-_BANNER = re.compile(r"NVRM: loading NVIDIA UNIX .{0,60}?\bKernel Module\b.{0,40}?\s([0-9]{3,4})\.[0-9]{1,4}")
+_VERSION = re.compile(
+    r"NVRM: loading NVIDIA UNIX .{0,60}?\bKernel Module\b.{0,40}?\s([0-9]{3,4})\.[0-9]{1,4}"
+)
 _OPENING = re.compile(r"NVRM: The NVIDIA GPU\b")
 _COMPLETE = re.compile(r"fallen off the bus|is not supported by")
 _OWN_EVENT = re.compile(r"NVRM: *(?:Xid|GPU|API mismatch)\b")

@@ -51,10 +51,12 @@ class KernelLogReader:
             whole = self._reassembly.feed(text, number, indented=line.indented or place > 0)
             if whole is None:
                 continue
-            self.branch = nvrm.branch(whole[0]) or self.branch
+            if whole[0].startswith(nvrm.BANNER):
+                self.branch = nvrm.branch(whole[0]) or self.branch
             event = parse(whole[0], self.branch)
             if event is not None:
-                event = machine.before_boot(event, line.uptime)
+                if line.uptime is not None and line.uptime < machine.BOOT_LEFTOVER_SECONDS:
+                    event = machine.before_boot(event)
                 found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
         return found
 
@@ -74,7 +76,8 @@ def _parse(text: str, branch: int | None) -> KernelEvent | None:
         if start.match(text):
             event = read(text, branch)
             if event is not None:
-                return msgspec.structs.replace(event, text=printable(text))
+                plain = text.isascii() and text.isprintable()
+                return msgspec.structs.replace(event, text=text if plain else printable(text))
     return None
 
 

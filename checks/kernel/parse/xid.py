@@ -130,9 +130,7 @@ def _judge(line: XidLine, row: XidRow | None, branch: int | None) -> tuple[Kerne
     """Return the verdict of the line alone, and the part of the GPU that it is about."""
     if line.code is None:
         return _UNPARSED, None
-    if row is None:
-        return _after_reset_words(_NO_ROW, line.message), None
-    match row.judged_by:
+    match row.judged_by if row else None:
         case "recovery-action":
             verdict = recovery_verdict(line.message)
             # A GPU that needs nothing any more is the end of a fault, not the fault going on.
@@ -142,17 +140,11 @@ def _judge(line: XidLine, row: XidRow | None, branch: int | None) -> tuple[Kerne
         case "sub-code":
             verdict = nvlink.judge_sub_code(line.code, line.message, branch)
             return verdict, nvlink.unit_and_link(line.message)
-        case _:
-            alone = KernelVerdict(row.severity, row.action, f"3.1 {row.bucket}")
-            return _after_reset_words(alone, line.message), None
-
-
-def _after_reset_words(verdict: KernelVerdict, message: str) -> KernelVerdict:
-    if "RST: Yes" not in message:
-        return verdict
-    if _RST.search(message):
-        return _M2_RST
-    return _M2_D_RST if _D_RST.search(message) else verdict
+    if _RST.search(line.message):
+        return _M2_RST, None
+    if _D_RST.search(line.message):
+        return _M2_D_RST, None
+    return KernelVerdict(row.severity, row.action, f"3.1 {row.bucket}") if row else _NO_ROW, None
 
 
 def _summary(line: XidLine, row: XidRow | None) -> str:

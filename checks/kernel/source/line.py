@@ -52,6 +52,7 @@ def read_line(raw: bytes, now: float) -> KernelLine | None:
     header = read_header(raw)
     if header is not None:
         return record_line(header)
+    # A byte that is not UTF-8 never loses a line (K12).
     text = raw.decode("utf-8", "surrogateescape")
     if _JSON.match(text):
         return _journal_line(raw)
@@ -60,14 +61,10 @@ def read_line(raw: bytes, now: float) -> KernelLine | None:
 
 def record_line(header: RecordHeader) -> KernelLine | None:
     """Return the line of a /dev/kmsg record, None when user space wrote it."""
-    if not header.of_kernel:
+    if header.priority >> 3 != KERNEL_FACILITY:
         return None
-    return KernelLine(_split(decode(header.text)), uptime=header.usec / 1e6)
-
-
-def decode(text: bytes) -> str:
-    """Return bytes as text; a byte that is not UTF-8 never loses a line (K12)."""
-    return text.decode("utf-8", "surrogateescape")
+    text = header.text.decode("utf-8", "surrogateescape")
+    return KernelLine(tuple(text.split("\n")), uptime=header.usec / 1e6)
 
 
 def _printed_line(text: str, now: float) -> KernelLine | None:
@@ -87,7 +84,7 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         spoken = spoken[uptime.end() :]
     spoken, count = _unwrap(_RSYSLOG_ESCAPE.sub(_octal, spoken))
     return KernelLine(
-        _split(spoken),
+        tuple(spoken.split("\n")),
         count,
         float(uptime["uptime"]) if uptime else when.uptime,
         when.wall,
@@ -125,15 +122,16 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         return None
     if entry.transport != "kernel" or entry.facility not in (None, "0"):
         return None
-    message = entry.message
+    # The journal writes a text that is not UTF-8 as a list of bytes.
+    message = entry.message or ""
     if isinstance(message, list):
-        message = decode(clean(bytes(each for each in message if 0 <= each < 256)))
-    elif message is not None:
-        message = decode(clean(message.encode("utf-8", "surrogatepass")))
-    if not message:
+        text = clean(bytes(each for each in message if 0 <= each < 256))
+    else:
+        text = clean(message.encode("utf-8", "surrogatepass"))
+    if not text:
         return None
     return KernelLine(
-        _split(message),
+        tuple(text.decode("utf-8", "surrogateescape").split("\n")),
         uptime=_microseconds(entry.source_monotonic or entry.monotonic),
         wall=_microseconds(entry.realtime),
     )
@@ -141,10 +139,6 @@ def _journal_line(raw: bytes) -> KernelLine | None:
 
 def _microseconds(text: str | None) -> float | None:
     return int(text[:20]) / 1e6 if text and text.isascii() and text[:20].isdigit() else None
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(text.split("\n")) if "\n" in text else (text,)
 
 
 def _octal(match: re.Match[str]) -> str:

@@ -46,11 +46,6 @@ class RecordHeader(msgspec.Struct, frozen=True):
     usec: int
     text: bytes
 
-    @property
-    def of_kernel(self) -> bool:
-        """Whether the kernel wrote the record."""
-        return self.priority >> 3 == KERNEL_FACILITY
-
 
 def read_header(record: bytes) -> RecordHeader | None:
     """Return the first line of a /dev/kmsg record, its escapes undone (K5); None for other text."""

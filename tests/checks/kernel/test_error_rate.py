@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from checks.kernel.codes.catalog import explain
-from checks.kernel.faults.fault import OpenFault, calmed
+from checks.kernel.faults.fault import OpenFault
 from checks.kernel.faults.kernel_faults import KernelFaults
 from checks.kernel.faults.open_faults import OpenFaults
 from checks.kernel.parse.event import KernelEvent
@@ -101,10 +101,10 @@ def test_ten_minutes_at_a_harmless_rate_end_it_and_one_more_fast_minute_does_not
     faults = OpenFaults()
     flood(faults, 61, 0.0, 11)
     flood(faults, 60, 660.0, 9)
-    assert not faults.change(lambda fault: calmed(fault, 1200.0))
+    assert not faults.calm(1200.0)
     assert verdict(faults) == "warning/ask"
-    assert faults.change(lambda fault: calmed(fault, 1261.0))
-    assert not faults.change(lambda fault: calmed(fault, 1262.0))
+    assert faults.calm(1261.0)
+    assert not faults.calm(1262.0)
     (fault,) = faults
     assert (verdict(faults), fault.event.summary) == ("info/none", event(ANNOUNCED).summary)
     flood(faults, 100, 1270.0, 1)
