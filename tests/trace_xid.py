@@ -1,4 +1,4 @@
-"""Print every function of ours that one Xid 79 passes, from its record in /dev/kmsg to the report on the wire.
+"""Print every function that one Xid 79 passes, from its record in /dev/kmsg to the body of the report.
 
     python -m tests.trace_xid
 
