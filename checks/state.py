@@ -143,7 +143,7 @@ class NodeState:
                 return
             before = {each.key for each in self._check_findings()}
             changed = self._watch.fold(check, look, at)
-            self._kernel.weigh(self._watch.findings())
+            self._kernel.take_evidence(self._watch.findings())
             self.revision += changed
             after = {each.key for each in self._check_findings()} if changed else before
         if changed:
@@ -157,7 +157,7 @@ class NodeState:
         """Forget a check that is switched off."""
         with self._lock:
             self.revision += self._watch.drop(check)
-            self._kernel.weigh(self._watch.findings())
+            self._kernel.take_evidence(self._watch.findings())
 
     def expire(self, at: Moment) -> None:
         """Drop what quiet has ended."""
@@ -216,7 +216,7 @@ class NodeState:
         self._watch = Watch(saved.checks)
         self._blind_spots = {each.code: each for each in saved.blind_spots}
         self._kernel = KernelFaults(saved.boot_id, saved.kernel)
-        self._kernel.weigh(self._watch.findings())
+        self._kernel.take_evidence(self._watch.findings())
 
     def _findings(self) -> tuple[Finding, ...]:
         return (*self._kernel.findings(), *self._watch.findings())

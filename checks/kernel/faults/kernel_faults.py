@@ -100,11 +100,11 @@ class KernelFaults:
 
         Return whether findings changed, and the events that ended.
         """
-        quiet = {gpu: each.at for gpu, each in requests.items() if _needs_nothing(each)}
-        changed = self._open.change(
+        content = {gpu: each.at for gpu, each in requests.items() if _needs_nothing(each)}
+        changed = bool(content) and self._open.change(
             lambda fault: (
                 judgement.needs_nothing(fault.event)
-                if fault.event.gpu and fault.last_at < quiet.get(fault.event.gpu, fault.last_at)
+                if fault.last_at < content.get(fault.event.gpu or "", -1.0)
                 else fault.event
             )
         )
@@ -112,9 +112,9 @@ class KernelFaults:
         ended = self._open.drop(lambda fault: _is_before(fault, over)) if over else []
         return changed or bool(ended), [fault.event for fault in ended]
 
-    def weigh(self, findings: Iterable[Finding]) -> None:
+    def take_evidence(self, findings: Iterable[Finding]) -> None:
         """Take in what the checks find now; some of it changes verdicts while it stands (M1, M5, M6)."""
-        self._open.weigh(findings)
+        self._open.take_evidence(findings)
 
     def expire(self, at: float) -> bool:
         """Drop what quiet has ended; return whether there was any, or a verdict changed."""

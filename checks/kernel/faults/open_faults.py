@@ -14,7 +14,7 @@ from checks.finding import Finding
 from checks.kernel.faults import judgement, relations
 from checks.kernel.faults.fault import OpenFault, calmed, joined_lines, merged, pending, recur
 from checks.kernel.faults.judgement import Mark
-from checks.kernel.faults.recurrence import WINDOW_SECONDS
+from checks.kernel.faults.relations import WINDOW_SECONDS
 from checks.kernel.parse.event import KernelEvent
 
 OPEN_LIMIT = 4096
@@ -59,25 +59,26 @@ class OpenFaults:
             else:
                 self._decide(fault, at)
         if event.kind == relations.RECOVERY_ACTION:
-            self._change_mind(fault)
+            self._follow(fault)
         fault.last_shown = shown
         rule = relations.RECURRENCES.get(event.kind)
         if rule is not None:
             recur(fault, rule, number, at)
         if self._evidence:
-            self._weigh(fault)
+            self._apply_evidence(fault)
 
     def restore(self, fault: OpenFault) -> None:
         """Put back a fault that was open before a restart."""
         self._insert(fault)
+        self._apply_evidence(fault)
 
-    def weigh(self, findings: Iterable[Finding]) -> None:
-        """Take in what the checks have found now: some of it changes verdicts while it stands."""
+    def take_evidence(self, findings: Iterable[Finding]) -> None:
+        """Take in what the checks find now: some of it changes verdicts while it stands."""
         evidence = tuple(each for each in findings if each.code in relations.EVIDENCE_CODES)
         if evidence != self._evidence:
             self._evidence = evidence
             for fault in self:
-                self._weigh(fault)
+                self._apply_evidence(fault)
 
     def change(self, judge: Callable[[OpenFault], KernelEvent]) -> bool:
         """Give each fault the event that `judge` makes of it; return whether any changed."""
@@ -86,7 +87,7 @@ class OpenFaults:
             event = judge(fault)
             if event != fault.event:
                 fault.event, changed = event, True
-                self._weigh(fault)
+                self._apply_evidence(fault)
         return changed
 
     def calm(self, at: float) -> bool:
@@ -153,7 +154,7 @@ class OpenFaults:
                 self._insert(fault)
                 self._decide(fault, fault.first_at)
                 self._decide(fault, at)
-                self._weigh(fault)
+                self._apply_evidence(fault)
                 return True
         return False
 
@@ -164,7 +165,7 @@ class OpenFaults:
                 apart = abs(at - other.last_at)
                 newest.event = judgement.beside(newest.event, other.event, apart)
                 other.event = judgement.beside(other.event, newest.event, apart)
-                self._weigh(other)
+                self._apply_evidence(other)
 
     def _decide(self, fault: OpenFault, at: float) -> None:
         """Let a recovery action that was named just before a further line of a fault decide about it (M1)."""
@@ -173,7 +174,7 @@ class OpenFaults:
             event = judgement.decided(fault.event, decision.event)
             fault.event = event if event.verdict in relations.SETTLED else fault.event
 
-    def _change_mind(self, decision: OpenFault) -> None:
+    def _follow(self, decision: OpenFault) -> None:
         """Let faults that a recovery action has decided follow the newest one that the driver names (M1)."""
         for key in self._index.find([(decision.event.gpu or "",)]):
             fault = self._open[key]
@@ -181,9 +182,9 @@ class OpenFaults:
                 event = judgement.decided(fault.event, decision.event)
                 if event.verdict in relations.SETTLED and event != fault.event:
                     fault.event = event
-                    self._weigh(fault)
+                    self._apply_evidence(fault)
 
-    def _weigh(self, fault: OpenFault) -> None:
+    def _apply_evidence(self, fault: OpenFault) -> None:
         fault.evidence = judgement.by_evidence(fault.event, self._evidence) if self._evidence else None
 
     def _near(self, marks: Iterable[Mark], at: float, seconds: float) -> list[OpenFault]:

@@ -11,11 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from checks.kernel.faults.relations import INCIDENT_SECONDS, RECURRENCES, Recurrence
+from checks.kernel.faults.relations import INCIDENT_SECONDS, RECURRENCES, WINDOW_SECONDS, Recurrence
 from checks.kernel.parse.event import ADDRESS, KernelEvent, pci_address
-
-WINDOW_SECONDS = 600.0
-"""A fault stays open this long after its last line (K19); lines of one boot this near are one time."""
 
 VISITS_KEPT = 256
 """Application faults remembered; beyond it the oldest are forgotten."""

@@ -2,7 +2,8 @@
 
 The rules are those of `docs/node-checks.md`: what replaces a verdict (M1), which event is part of another one
 (K17, M3, T6, section 3.7), what NVML's evidence changes (M1, M5, M6), what recurrences mean (M4, sections
-3.4, 3.6 and 3.7), and what ends a fault (section 4). `judgement` reads this table; nobody else knows a code.
+3.4, 3.6 and 3.7), and what ends a fault (section 4). `judgement` reads this table; no other module of this
+package names a code.
 """
 
 import re
@@ -24,6 +25,9 @@ DECISION_SECONDS = 10.0
 INCIDENT_SECONDS = 60.0
 """Lines this near on one node are one physical fault (T6)."""
 
+WINDOW_SECONDS = 600.0
+"""A fault stays open this long after its last line (K19); lines of one boot this near are one time."""
+
 DAY_SECONDS = 86_400.0
 
 # ---- M1: the driver names the recovery action of a GPU
@@ -44,6 +48,7 @@ REPLACEMENTS = {
 """Verdict of a recovery action → verdict of the Xids that it replaces; an unreadable one replaces none."""
 
 NOT_NEEDED = KernelVerdict(Severity.APP, Action.NONE, "M1 recovery state None")
+"""Verdict of those Xids then."""
 
 # ---- K17, T6 and section 3.7: which event is part of which
 
@@ -101,7 +106,7 @@ RELATED_AGAIN = frozenset({RECOVERY_ACTION, *(pair[0] for pair, each in RELATION
 # ---- M5, M6 and section 3.7: what NVML says beside the kernel log
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class EvidenceRule(msgspec.Struct, frozen=True):
     """What a check's finding makes of events: `verdict`, or the finding's own for a recovery action (M1)."""
 
     finding: str
@@ -114,20 +119,20 @@ class Evidence(msgspec.Struct, frozen=True):
 _HANGS = frozenset({Severity.CRITICAL})
 
 EVIDENCE = (
-    Evidence("recovery-action", frozenset(), None, same_gpu=True),
-    Evidence(
+    EvidenceRule("recovery-action", frozenset(), None, same_gpu=True),
+    EvidenceRule(
         "sram-threshold",
         frozenset({("xid", "48"), ("xid", "172")}),
         KernelVerdict(Severity.CRITICAL, Action.FAILOVER, "M5 SRAM threshold"),
         same_gpu=True,
     ),
-    Evidence(
+    EvidenceRule(
         "driver-unresponsive",
         frozenset({("xid", "119"), ("xid", "120")}),
         KernelVerdict(Severity.CRITICAL, Action.REBOOT, "M6 driver unresponsive"),
         severities=_HANGS,
     ),
-    Evidence(
+    EvidenceRule(
         "driver-unresponsive",
         frozenset({("hung-task", "hung-gpu-stack")}),
         KernelVerdict(Severity.CRITICAL, Action.REBOOT, "3.7 hung-gpu-stack, driver unresponsive"),
@@ -162,6 +167,7 @@ class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 _SEVERAL_JOBS = KernelVerdict(Severity.WARNING, Action.ASK, "M4 same place under several jobs")
 _THIRD_OF_LINK = KernelVerdict(Severity.CRITICAL, Action.FAILOVER, "3.4 third time on one link in 7 days")
+
 FINAL = frozenset({_THIRD_OF_LINK})
 """Verdicts that no recovery action replaces: the driver has not counted."""
 

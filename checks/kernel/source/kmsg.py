@@ -128,26 +128,26 @@ class KmsgFollower:
         try:
             while taken < BATCH_BLOCKS and len(items) < BATCH_LIMIT and (block := source.block()).records:
                 taken += 1
-                self._sort(block, items)
+                self._take_block(block, items)
         except OSError:
             if not taken:
                 raise
         return items if taken else None
 
-    def _sort(self, block: RecordBlock, items: list[KernelRecord | LostRecords]) -> None:
+    def _take_block(self, block: RecordBlock, items: list[KernelRecord | LostRecords]) -> None:
         """Add what is wanted of a block: all at once when its records are the next ones, else one by one."""
         anywhere = self._prefilter.anywhere
         if anywhere not in block.text and self._is_next(block, items):
-            self._pick(block.text, items)
+            self._select(block.text, items)
             return
         for line in block.text.split(b"\n"):
             record = RecordBlock(b"\n%b\n" % line, 1)
             if not self._is_next(record, items):
                 continue
             if anywhere in line:
-                self._note(line, line.partition(b";")[2], items)
+                self._give(line, line.partition(b";")[2], items)
             else:
-                self._pick(record.text, items)
+                self._select(record.text, items)
 
     def _is_next(self, block: RecordBlock, items: list[KernelRecord | LostRecords]) -> bool:
         """Whether the block's records are new and without a gap; a gap before them becomes an item."""
@@ -167,7 +167,7 @@ class KmsgFollower:
         self.last = high
         return True
 
-    def _pick(self, block: bytes, items: list[KernelRecord | LostRecords]) -> None:
+    def _select(self, block: bytes, items: list[KernelRecord | LostRecords]) -> None:
         dump, repeated = self._prefilter.dump, self._repeated
         for found in self._prefilter.find(block):
             text = found[found.lastindex or 0]
@@ -175,11 +175,11 @@ class KmsgFollower:
                 continue
             first = repeated.get(text)
             if first is None:
-                self._note(found[0][1:], text, items)
+                self._give(found[0][1:], text, items)
             else:
                 first.count += 1
 
-    def _note(self, raw: bytes, text: bytes, items: list[KernelRecord | LostRecords]) -> None:
+    def _give(self, raw: bytes, text: bytes, items: list[KernelRecord | LostRecords]) -> None:
         header = read_header(raw)
         if header is None:
             return

@@ -1,9 +1,10 @@
 """What stands in the kernel log beside other witnesses: field 230, SRAM limits, hangs (M1, M5, M6)."""
 
+import msgspec
 import pytest
 
 from checks.finding import Action, Finding, Severity
-from checks.kernel.faults.kernel_faults import ANSWER_SECONDS, KernelFaults
+from checks.kernel.faults.kernel_faults import ANSWER_SECONDS, KernelFaults, SavedFaults
 from checks.kernel.parse.event import KernelEvent
 from checks.kernel.parse.reader import KernelLogReader
 from checks.kernel.parse.xid import RecoveryRequest
@@ -42,7 +43,7 @@ def witness(code: str, severity: Severity, action: Action, gpu: str | None = Non
 def told(met: KernelEvent, *witnesses: Finding) -> str:
     standing = KernelFaults()
     standing.take(met, 0.0, 0.0)
-    standing.weigh(witnesses)
+    standing.take_evidence(witnesses)
     (finding,) = standing.findings()
     return f"{finding.severity}/{finding.action}"
 
@@ -88,9 +89,9 @@ def test_what_nvml_says_decides_about_what_the_kernel_log_says(
 def test_a_witness_that_is_gone_decides_nothing_any_more() -> None:
     standing = KernelFaults()
     standing.take(event(119), 0.0, 0.0)
-    standing.weigh((HANG,))
+    standing.take_evidence((HANG,))
     assert standing.findings()[0].action is Action.REBOOT
-    standing.weigh(())
+    standing.take_evidence(())
     assert standing.findings()[0].action is Action.RESET_GPU
 
 
@@ -228,3 +229,12 @@ def test_an_all_clear_ends_xids_only(text: str, code: str) -> None:
     standing.take(wish(NONE), 110.0, 0.0)
     standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
     assert codes(standing) == [code]
+
+
+def test_evidence_that_ended_while_the_agent_was_away_changes_nothing_any_more() -> None:
+    standing = KernelFaults()
+    standing.take(event(119), 0.0, 0.0)
+    standing.take_evidence((HANG,))
+    again = KernelFaults("", msgspec.json.decode(msgspec.json.encode(standing.kept), type=SavedFaults))
+    again.take_evidence(())
+    assert told_after(again) == ["119 critical/reset-gpu"]

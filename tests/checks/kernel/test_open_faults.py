@@ -236,7 +236,7 @@ def pairwise(told: list[tuple[KernelEvent, float]]) -> list[KernelEvent]:
     faults: list[OpenFault] = []
     for event, at in told:
         recent = [each for each in reversed(faults) if at - each.last_at <= relations.INCIDENT_SECONDS]
-        newest = absorbed(event, at, recent) or OpenFault(event, at, at)
+        newest = absorbed(event, at, faults) or OpenFault(event, at, at)
         if newest in faults:
             # A lost GPU that gets its Xid is the newest fault, an Xid that hears of it again is not.
             faults.sort(key=lambda fault: fault is newest and fault.event.code == event.code)
@@ -244,15 +244,30 @@ def pairwise(told: list[tuple[KernelEvent, float]]) -> list[KernelEvent]:
         for other in recent:
             newest.event = judgement.beside(newest.event, other.event, at - other.last_at)
             other.event = judgement.beside(other.event, newest.event, at - other.last_at)
+        if event.kind == relations.RECOVERY_ACTION:
+            for other in faults:
+                if other.event.verdict in relations.SETTLED:
+                    decide(other, newest.event)
         faults.append(newest)
     return [fault.event for fault in faults]
 
 
-def absorbed(event: KernelEvent, at: float, recent: list[OpenFault]) -> OpenFault | None:
+def decide(fault: OpenFault, decision: KernelEvent) -> None:
+    event = judgement.decided(fault.event, decision)
+    fault.event = event if event.verdict in relations.SETTLED else fault.event
+
+
+def absorbed(event: KernelEvent, at: float, faults: list[OpenFault]) -> OpenFault | None:
     """Return the fault that `event` has become one with, if there is one."""
+    recent = [each for each in reversed(faults) if at - each.last_at <= relations.INCIDENT_SECONDS]
     for fault in recent:
         if judgement.absorbs(event, fault.event):
             fault.event, fault.last_at = event, at
+            for decision in faults:
+                times = (abs(when - decision.last_at) for when in (fault.first_at, at))
+                is_one = decision.event.kind == relations.RECOVERY_ACTION and decision.event.device is None
+                if is_one and any(apart <= relations.DECISION_SECONDS for apart in times):
+                    decide(fault, decision.event)
             return fault
         if judgement.absorbs(fault.event, event):
             return fault

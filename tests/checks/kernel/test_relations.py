@@ -10,7 +10,7 @@ from checks.finding import Action, Finding, Severity
 from checks.kernel.codes.catalog import explain, kernel_codes, sxids, xids
 from checks.kernel.faults import judgement, relations
 from checks.kernel.faults.open_faults import OpenFaults
-from checks.kernel.faults.relations import INCIDENT_SECONDS, Evidence, Kind
+from checks.kernel.faults.relations import INCIDENT_SECONDS, EvidenceRule, Kind
 from checks.kernel.parse.event import KernelEvent, KernelVerdict
 
 GPU, OTHER = "0000:1b:00.0", "0000:43:00.0"
@@ -88,7 +88,7 @@ def test_an_xid_joins_those_of_its_row_on_its_own_gpu(code: str) -> None:
             assert alone.companion_of is None
 
 
-def finding(row: Evidence, severity: Severity = Severity.CRITICAL, gpu: str | None = GPU) -> Finding:
+def finding(row: EvidenceRule, severity: Severity = Severity.CRITICAL, gpu: str | None = GPU) -> Finding:
     return Finding(
         check=row.finding, subsystem="x", code=row.finding, severity=severity, action=Action.REMOVE, gpu=gpu,
         first_seen=0.0, last_seen=0.0,
@@ -98,24 +98,24 @@ def finding(row: Evidence, severity: Severity = Severity.CRITICAL, gpu: str | No
 @pytest.mark.parametrize(
     "row", [row for row in relations.EVIDENCE if row.verdict], ids=lambda row: row.finding
 )
-def test_each_evidence_changes_its_own_codes_while_it_stands(row: Evidence) -> None:
+def test_each_evidence_changes_its_own_codes_while_it_stands(row: EvidenceRule) -> None:
     for kind in named():
         faults = OpenFaults()
         faults.add(event(kind), 0.0)
-        faults.weigh([finding(row)])
+        faults.take_evidence([finding(row)])
         (fault,) = faults
         others = [each for each in relations.EVIDENCE if each.finding == row.finding and kind in each.kinds]
         assert fault.evidence == (others[-1].verdict if others else None), kind
-        faults.weigh([finding(row, gpu=OTHER)])
+        faults.take_evidence([finding(row, gpu=OTHER)])
         assert (fault.evidence is None) is (not others or row.same_gpu), kind
-        faults.weigh([])
+        faults.take_evidence([])
         assert fault.finding().action is OWN.action
 
 
 def test_evidence_that_came_before_an_event_counts_for_it() -> None:
     faults = OpenFaults()
     hangs = next(row for row in relations.EVIDENCE if ("xid", "119") in row.kinds)
-    faults.weigh([finding(hangs)])
+    faults.take_evidence([finding(hangs)])
     faults.add(event(("xid", "119")), 0.0)
     assert [fault.finding().action for fault in faults] == [Action.REBOOT]
 
