@@ -1,6 +1,6 @@
 """`clusterwright classify`: read a log of any length in constant memory, print its events as they end.
 
-Input that pauses, such as `dmesg --follow`, has its events printed after a second of silence.
+When input pauses, as that of `dmesg --follow` does, its events are printed after a second of silence.
 """
 
 import argparse
@@ -25,18 +25,18 @@ from checks.kernel.source.records import lines
 
 
 class ClassifyUsageError(Exception):
-    """The request cannot be carried out; the text says what is wrong and how to mend it."""
+    """The command cannot run as it was given; the text says what is wrong and how to correct it."""
 
 
 class _ClassifyParser(argparse.ArgumentParser):
-    """Tells of a wrong argument as of every other wrong use."""
+    """Reports a wrong argument like every other wrong use."""
 
     def error(self, message: str) -> NoReturn:
         raise ClassifyUsageError(f"{message}; see clusterwright classify --help")
 
 
 class Classifier:
-    """Makes the events of a whole log one for each fault, for a log whose lines have their own times.
+    """Merges the events of a whole log into one for each fault, for a log whose lines have their own times.
 
     Memory is bounded by the faults of ten minutes, not by the log. A line without a time stamp counts as
     logged when the line before it was.
@@ -96,7 +96,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
-        # Whoever reads the output has seen enough (`| head`); nothing may be flushed to it at exit.
+        # The reader of the output has closed it (`| head`); nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     except KeyboardInterrupt:
         out.flush()
@@ -106,7 +106,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _ClassifyParser(
         prog="clusterwright classify",
-        description="Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg.",
+        description="Explain the lines of a kernel log: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
         "Exit codes: 0 done, 2 wrong use",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -120,8 +120,8 @@ def _parser() -> argparse.ArgumentParser:
         "--since", metavar="TIME", help="skip older lines: 30m, 2h, 7d or 2026-11-30T08:00:00"
     )
     parser.add_argument("--format", choices=("json", "table"), default="json", help="how to print (json)")
-    parser.add_argument("--all", action="store_true", help="print known lines that are no faults, too")
-    parser.add_argument("--explain", metavar="CODE", help="say what a code means and what we do, then stop")
+    parser.add_argument("--all", action="store_true", help="also print known lines that are not faults")
+    parser.add_argument("--explain", metavar="CODE", help="explain a code and what we do about it, then exit")
     return parser
 
 
@@ -164,7 +164,7 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
 def _explain(code: str, output: str, out: BinaryIO) -> None:
     found = explain(code)
     if found is None:
-        raise ClassifyUsageError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
+        raise ClassifyUsageError(f"unknown code {code!r}; use one such as 79 or gpu-lost")
     if output == "json":
         out.write(msgspec.json.encode(found) + b"\n")
         return
@@ -179,7 +179,7 @@ def _branch(driver: str | None) -> int | None:
     match = _DRIVER.match(driver)
     if match is None:
         raise ClassifyUsageError(
-            f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580"
+            f"--driver {driver!r} is not an NVIDIA driver version; use a form such as 580.105.08 or R580"
         )
     return int(match[1])
 
@@ -194,7 +194,7 @@ def _since(text: str | None, now: float) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
         raise ClassifyUsageError(
-            f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00"
+            f"--since {text!r} is not a time; use 30m, 2h, 7d or 2026-11-30T08:00:00"
         ) from None
 
 

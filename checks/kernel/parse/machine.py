@@ -97,5 +97,5 @@ def before_boot(event: KernelEvent) -> KernelEvent:
     return msgspec.structs.replace(
         event.judged(_LEFTOVER),
         code="mce-before-boot",
-        summary="The processor reports machine checks left over from the boot before this one.",
+        summary="The processor reports machine checks that are left over from the previous boot.",
     )

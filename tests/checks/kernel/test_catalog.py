@@ -129,3 +129,11 @@ def test_every_code_can_be_explained() -> None:
         found = explain(code)
         assert found is not None, code
         assert found.meaning
+
+
+def test_every_row_has_a_sentence() -> None:
+    texts = [each.notes for each in (*xids().values(), *sxids().values())]
+    for text in (*texts, *(each.summary for each in kernel_codes().values())):
+        assert text.endswith("."), text
+    for note in (note for row in kernel_codes().values() for note in row.notes):
+        assert note.endswith("."), note

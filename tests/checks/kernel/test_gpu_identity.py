@@ -15,12 +15,12 @@ OLD = GpuIdentity(ONE, uuid="GPU-a", serial="1")
 
 def told(*texts: str) -> GpuIdentity:
     """Return what the kernel log, read as the agent reads it, tells of the GPU."""
-    standing, reader = KernelFaults(), KernelLogReader()
+    faults, reader = KernelFaults(), KernelLogReader()
     for text in texts:
         for event in reader.events(KernelLine((text,)), 1):
             assert not event.event
-            standing.take(event, 0.0, 0.0)
-    return standing.board(ONE)
+            faults.take(event, 0.0, 0.0)
+    return faults.board(ONE)
 
 
 def test_the_drivers_lines_tell_uuid_and_serial() -> None:

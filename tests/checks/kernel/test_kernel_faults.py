@@ -1,4 +1,4 @@
-"""What stands in the kernel log beside other witnesses: field 230, SRAM limits, hangs (M1, M5, M6)."""
+"""What stands in the kernel log beside other found: field 230, SRAM limits, hangs (M1, M5, M6)."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from checks.kernel.source.line import KernelLine
 
 ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
 NONE, RESET, REBOOT = 0, 1, 2
-WISHES = {NONE: "0x0 (None)", RESET: "0x1 (GPU Reset Required)", REBOOT: "0x2 (Node Reboot Required)"}
+ACTIONS = {NONE: "0x0 (None)", RESET: "0x1 (GPU Reset Required)", REBOOT: "0x2 (Node Reboot Required)"}
 
 
 def event(code: int, gpu: str = "1b", rest: str = "MMU Fault", pid: int = 1) -> KernelEvent:
@@ -24,55 +24,55 @@ def said(text: str) -> KernelEvent:
     return found
 
 
-def wish(number: int, gpu: str = "1b") -> KernelEvent:
+def named(number: int, gpu: str = "1b") -> KernelEvent:
     """Return the Xid 154 by which the driver asks for a recovery action."""
-    return event(154, gpu, f"GPU recovery action changed from 0x0 (None) to {WISHES[number]}")
+    return event(154, gpu, f"GPU recovery action changed from 0x0 (None) to {ACTIONS[number]}")
 
 
-def codes(standing: KernelFaults) -> list[str | None]:
-    return [each.code for each in standing.events]
+def codes(faults: KernelFaults) -> list[str | None]:
+    return [each.code for each in faults.events]
 
 
-def witness(code: str, severity: Severity, action: Action, gpu: str | None = None) -> Finding:
+def evidence(code: str, severity: Severity, action: Action, gpu: str | None = None) -> Finding:
     return Finding(
         check=code, subsystem="recovery", code=code, severity=severity, action=action, gpu=gpu,
         first_seen=0.0, last_seen=0.0,
     )  # fmt: skip
 
 
-def told(met: KernelEvent, *witnesses: Finding) -> str:
-    standing = KernelFaults()
-    standing.take(met, 0.0, 0.0)
-    standing.take_evidence(witnesses)
-    (finding,) = standing.findings()
+def told(met: KernelEvent, *found: Finding) -> str:
+    faults = KernelFaults()
+    faults.take(met, 0.0, 0.0)
+    faults.take_evidence(found)
+    (finding,) = faults.findings()
     return f"{finding.severity}/{finding.action}"
 
 
-REBOOT_WISH = witness("recovery-action", Severity.CRITICAL, Action.REBOOT, "0000:1b:00.0")
-HANG = witness("driver-unresponsive", Severity.CRITICAL, Action.REBOOT)
-SLOW = witness("driver-unresponsive", Severity.WARNING, Action.NONE)
-WORN = witness("sram-threshold", Severity.CRITICAL, Action.FAILOVER, "0000:1b:00.0")
+ASKS_FOR_REBOOT = evidence("recovery-action", Severity.CRITICAL, Action.REBOOT, "0000:1b:00.0")
+HANG = evidence("driver-unresponsive", Severity.CRITICAL, Action.REBOOT)
+SLOW = evidence("driver-unresponsive", Severity.WARNING, Action.NONE)
+WORN = evidence("sram-threshold", Severity.CRITICAL, Action.FAILOVER, "0000:1b:00.0")
 STUCK = said("INFO: task nvidia-smi:4711 blocked for more than 120 seconds.")
-STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0")
+STRANGE = evidence("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0")
 
 
 @pytest.mark.parametrize(
-    ("met", "witnesses", "verdict"),
+    ("met", "found", "verdict"),
     [
         (event(119), (), "critical/reset-gpu"),
         (event(119), (HANG,), "critical/reboot"),
         (event(120), (HANG,), "critical/reboot"),
         (event(119), (SLOW,), "critical/reset-gpu"),
         (event(95), (HANG,), "critical/reset-gpu"),
-        (event(95), (REBOOT_WISH,), "critical/reboot"),
-        (event(95, gpu="43"), (REBOOT_WISH,), "critical/reset-gpu"),
+        (event(95), (ASKS_FOR_REBOOT,), "critical/reboot"),
+        (event(95, gpu="43"), (ASKS_FOR_REBOOT,), "critical/reset-gpu"),
         (event(95), (STRANGE,), "critical/reset-gpu"),
-        (event(45), (REBOOT_WISH,), "info/none"),
-        (event(119), (REBOOT_WISH, HANG), "critical/reboot"),
+        (event(45), (ASKS_FOR_REBOOT,), "info/none"),
+        (event(119), (ASKS_FOR_REBOOT, HANG), "critical/reboot"),
         (event(48), (), "critical/reset-gpu"),
         (event(48), (WORN,), "critical/failover"),
         (event(172), (WORN,), "critical/failover"),
-        (event(48), (REBOOT_WISH, WORN), "critical/failover"),
+        (event(48), (ASKS_FOR_REBOOT, WORN), "critical/failover"),
         (event(48, gpu="43"), (WORN,), "critical/reset-gpu"),
         (event(95), (WORN,), "critical/reset-gpu"),
         (STUCK, (), "warning/ask"),
@@ -81,135 +81,136 @@ STRANGE = witness("recovery-action", Severity.UNKNOWN, Action.ASK, "0000:1b:00.0
     ],
 )
 def test_what_nvml_says_decides_about_what_the_kernel_log_says(
-    met: KernelEvent, witnesses: tuple[Finding, ...], verdict: str
+    met: KernelEvent, found: tuple[Finding, ...], verdict: str
 ) -> None:
-    assert told(met, *witnesses) == verdict
+    assert told(met, *found) == verdict
 
 
 def test_a_witness_that_is_gone_decides_nothing_any_more() -> None:
-    standing = KernelFaults()
-    standing.take(event(119), 0.0, 0.0)
-    standing.take_evidence((HANG,))
-    assert standing.findings()[0].action is Action.REBOOT
-    standing.take_evidence(())
-    assert standing.findings()[0].action is Action.RESET_GPU
+    faults = KernelFaults()
+    faults.take(event(119), 0.0, 0.0)
+    faults.take_evidence((HANG,))
+    assert faults.findings()[0].action is Action.REBOOT
+    faults.take_evidence(())
+    assert faults.findings()[0].action is Action.RESET_GPU
 
 
-def told_after(standing: KernelFaults) -> list[str]:
-    return [f"{each.code} {each.severity}/{each.action}" for each in standing.findings()]
+def told_after(faults: KernelFaults) -> list[str]:
+    return [f"{each.code} {each.severity}/{each.action}" for each in faults.findings()]
 
 
 def test_a_109_is_the_jobs_once_the_driver_was_asked_after_it_and_wants_nothing() -> None:
-    standing = KernelFaults()
-    standing.take(event(109), 100.0, 0.0)
-    assert standing.hear({ONE: RecoveryRequest(NONE, 100.0)}) == (False, []), (
+    faults = KernelFaults()
+    faults.take(event(109), 100.0, 0.0)
+    assert faults.hear({ONE: RecoveryRequest(NONE, 100.0)}) == (False, []), (
         "asked before the line, or just then"
     )
-    assert told_after(standing) == ["109 critical/reset-gpu"]
-    assert standing.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (True, [])
-    assert told_after(standing) == ["109 app/none"]
-    assert standing.hear({ONE: RecoveryRequest(NONE, 220.0)}) == (False, []), "that is no news"
-    assert standing.expire(700.0), "and it ages out like any application's fault"
+    assert told_after(faults) == ["109 critical/reset-gpu"]
+    assert faults.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (True, [])
+    assert told_after(faults) == ["109 app/none"]
+    assert faults.hear({ONE: RecoveryRequest(NONE, 220.0)}) == (False, []), "that is no news"
+    assert faults.expire(700.0), "and it ages out like any application's fault"
 
 
 @pytest.mark.parametrize(
-    "wishes", [{TWO: RecoveryRequest(NONE, 160.0)}, {ONE: RecoveryRequest(RESET, 160.0)}, {}]
+    "requests", [{TWO: RecoveryRequest(NONE, 160.0)}, {ONE: RecoveryRequest(RESET, 160.0)}, {}]
 )
 def test_a_109_stays_the_gpus_while_nobody_says_that_this_gpu_needs_nothing(
-    wishes: dict[str, RecoveryRequest],
+    requests: dict[str, RecoveryRequest],
 ) -> None:
-    standing = KernelFaults()
-    standing.take(event(109), 100.0, 0.0)
-    standing.hear(wishes)
-    assert told_after(standing) == ["109 critical/reset-gpu"]
+    faults = KernelFaults()
+    faults.take(event(109), 100.0, 0.0)
+    faults.hear(requests)
+    assert told_after(faults) == ["109 critical/reset-gpu"]
 
 
 def test_a_109_that_comes_back_is_the_gpus_until_the_driver_is_asked_again() -> None:
-    standing = KernelFaults()
-    standing.take(event(109), 100.0, 0.0)
-    standing.hear({ONE: RecoveryRequest(NONE, 160.0)})
-    standing.take(event(109), 170.0, 0.0)
-    assert told_after(standing) == ["109 critical/reset-gpu"]
-    standing.hear({ONE: RecoveryRequest(NONE, 160.0)})
-    assert told_after(standing) == ["109 critical/reset-gpu"]
-    standing.hear({ONE: RecoveryRequest(NONE, 220.0)})
-    assert told_after(standing) == ["109 app/none"]
+    faults = KernelFaults()
+    faults.take(event(109), 100.0, 0.0)
+    faults.hear({ONE: RecoveryRequest(NONE, 160.0)})
+    faults.take(event(109), 170.0, 0.0)
+    assert told_after(faults) == ["109 critical/reset-gpu"]
+    faults.hear({ONE: RecoveryRequest(NONE, 160.0)})
+    assert told_after(faults) == ["109 critical/reset-gpu"]
+    faults.hear({ONE: RecoveryRequest(NONE, 220.0)})
+    assert told_after(faults) == ["109 app/none"]
 
 
 @pytest.mark.parametrize("code", [13, 48, 62, 79, 95, 119, 140])
 def test_a_driver_that_wants_nothing_changes_no_other_xid_and_ends_none(code: int) -> None:
     quiet, asked = KernelFaults(), KernelFaults()
-    for standing in (quiet, asked):
-        standing.take(event(code), 100.0, 0.0)
+    for faults in (quiet, asked):
+        faults.take(event(code), 100.0, 0.0)
     assert asked.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (False, [])
     assert asked.findings() == quiet.findings()
 
 
 def test_where_the_driver_answers_it_has_to_say_none_too_before_faults_are_over() -> None:
-    standing = KernelFaults()
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(event(95), 100.0, 0.0)
-    assert standing.take(wish(NONE), 110.0, 0.0) == (False, [])
+    faults = KernelFaults()
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(event(95), 100.0, 0.0)
+    assert faults.take(named(NONE), 110.0, 0.0) == (False, [])
     for at, number in ((105.0, NONE), (150.0, RESET)):
-        assert standing.hear({ONE: RecoveryRequest(number, at)}) == (False, []), (
+        assert faults.hear({ONE: RecoveryRequest(number, at)}) == (False, []), (
             "asked too early, or it still wants one"
         )
-    changed, ended = standing.hear({ONE: RecoveryRequest(NONE, 210.0)})
+    changed, ended = faults.hear({ONE: RecoveryRequest(NONE, 210.0)})
     assert changed
     assert [each.code for each in ended] == ["95"]
-    assert codes(standing) == []
+    assert codes(faults) == []
 
 
 def test_what_came_after_the_all_clear_stays_when_the_driver_confirms_it() -> None:
-    standing = KernelFaults()
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(event(95), 100.0, 0.0)
-    standing.take(event(95, gpu="43"), 100.0, 0.0)
-    standing.take(wish(NONE), 110.0, 0.0)
-    standing.take(event(62), 120.0, 0.0)
-    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
-    assert sorted(map(str, codes(standing))) == ["62", "95"]
+    faults = KernelFaults()
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(event(95), 100.0, 0.0)
+    faults.take(event(95, gpu="43"), 100.0, 0.0)
+    faults.take(named(NONE), 110.0, 0.0)
+    faults.take(event(62), 120.0, 0.0)
+    faults.hear({ONE: RecoveryRequest(NONE, 150.0)})
+    assert sorted(map(str, codes(faults))) == ["62", "95"]
 
 
 def test_a_new_wish_in_the_log_takes_the_all_clear_back() -> None:
-    standing = KernelFaults()
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(event(95), 100.0, 0.0)
-    standing.take(wish(NONE), 110.0, 0.0)
-    standing.take(wish(RESET), 120.0, 0.0)
-    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
-    assert "95" in codes(standing)
+    faults = KernelFaults()
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(event(95), 100.0, 0.0)
+    faults.take(named(NONE), 110.0, 0.0)
+    faults.take(named(RESET), 120.0, 0.0)
+    faults.hear({ONE: RecoveryRequest(NONE, 150.0)})
+    assert "95" in codes(faults)
 
 
 @pytest.mark.parametrize(
-    "wishes", [{}, {TWO: RecoveryRequest(RESET, 90.0)}, {ONE: RecoveryRequest(RESET, 109.0 - ANSWER_SECONDS)}]
+    "requests",
+    [{}, {TWO: RecoveryRequest(RESET, 90.0)}, {ONE: RecoveryRequest(RESET, 109.0 - ANSWER_SECONDS)}],
 )
 def test_where_the_driver_does_not_answer_the_all_clear_decides_alone(
-    wishes: dict[str, RecoveryRequest],
+    requests: dict[str, RecoveryRequest],
 ) -> None:
-    standing = KernelFaults()
-    standing.hear(wishes)
-    standing.take(event(95), 100.0, 0.0)
-    assert [each.code for each in standing.take(wish(NONE), 110.0, 0.0)[1]] == ["95"]
+    faults = KernelFaults()
+    faults.hear(requests)
+    faults.take(event(95), 100.0, 0.0)
+    assert [each.code for each in faults.take(named(NONE), 110.0, 0.0)[1]] == ["95"]
 
 
 def test_a_driver_that_falls_silent_after_the_all_clear_holds_it_up_for_three_polls() -> None:
-    standing = KernelFaults()
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(event(95), 100.0, 0.0)
-    standing.take(wish(NONE), 110.0, 0.0)
-    standing.hear({ONE: RecoveryRequest(RESET, 150.0)})
-    assert not standing.expire(150.0 + ANSWER_SECONDS)
-    assert standing.expire(151.0 + ANSWER_SECONDS)
-    assert codes(standing) == []
+    faults = KernelFaults()
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(event(95), 100.0, 0.0)
+    faults.take(named(NONE), 110.0, 0.0)
+    faults.hear({ONE: RecoveryRequest(RESET, 150.0)})
+    assert not faults.expire(150.0 + ANSWER_SECONDS)
+    assert faults.expire(151.0 + ANSWER_SECONDS)
+    assert codes(faults) == []
 
 
 def test_an_all_clear_that_waits_outlives_a_restart() -> None:
-    standing = KernelFaults()
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(event(95), 100.0, 0.0)
-    standing.take(wish(NONE), 110.0, 0.0)
-    again = KernelFaults("", standing.kept)
+    faults = KernelFaults()
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(event(95), 100.0, 0.0)
+    faults.take(named(NONE), 110.0, 0.0)
+    again = KernelFaults("", faults.kept)
     assert again.hear({ONE: RecoveryRequest(NONE, 150.0)})[0]
     assert codes(again) == []
 
@@ -222,19 +223,19 @@ def test_an_all_clear_that_waits_outlives_a_restart() -> None:
     ],
 )
 def test_an_all_clear_ends_xids_only(text: str, code: str) -> None:
-    standing = KernelFaults()
+    faults = KernelFaults()
     (lost,) = KernelLogReader().events(KernelLine((text,)), 1)
-    standing.hear({ONE: RecoveryRequest(RESET, 90.0)})
-    standing.take(lost, 100.0, 0.0)
-    standing.take(wish(NONE), 110.0, 0.0)
-    standing.hear({ONE: RecoveryRequest(NONE, 150.0)})
-    assert codes(standing) == [code]
+    faults.hear({ONE: RecoveryRequest(RESET, 90.0)})
+    faults.take(lost, 100.0, 0.0)
+    faults.take(named(NONE), 110.0, 0.0)
+    faults.hear({ONE: RecoveryRequest(NONE, 150.0)})
+    assert codes(faults) == [code]
 
 
 def test_evidence_that_ended_while_the_agent_was_away_changes_nothing_any_more() -> None:
-    standing = KernelFaults()
-    standing.take(event(119), 0.0, 0.0)
-    standing.take_evidence((HANG,))
-    again = KernelFaults("", msgspec.json.decode(msgspec.json.encode(standing.kept), type=SavedFaults))
+    faults = KernelFaults()
+    faults.take(event(119), 0.0, 0.0)
+    faults.take_evidence((HANG,))
+    again = KernelFaults("", msgspec.json.decode(msgspec.json.encode(faults.kept), type=SavedFaults))
     again.take_evidence(())
     assert told_after(again) == ["119 critical/reset-gpu"]

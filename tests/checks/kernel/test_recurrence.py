@@ -243,21 +243,21 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_repeated_application_fault_stays_told_when_it_is_quiet() -> None:
-    standing = KernelFaults()
-    standing.take(event(31, pid=1), 0.0, 0.0)
-    assert standing.expire(601.0)
-    standing.take(event(31, pid=2), 700.0, 0.0)
-    assert not standing.expire(80_000.0)
-    assert [each.severity for each in standing.findings()] == [Severity.WARNING]
+    faults = KernelFaults()
+    faults.take(event(31, pid=1), 0.0, 0.0)
+    assert faults.expire(601.0)
+    faults.take(event(31, pid=2), 700.0, 0.0)
+    assert not faults.expire(80_000.0)
+    assert [each.severity for each in faults.findings()] == [Severity.WARNING]
 
 
 def test_what_the_driver_asks_for_after_the_third_time_does_not_make_it_milder() -> None:
-    standing = KernelFaults("boot")
+    faults = KernelFaults("boot")
     for day in range(3):
-        standing.take(nvlink(), day * DAY, START + day * DAY)
+        faults.take(nvlink(), day * DAY, START + day * DAY)
     wish = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
-    standing.take(parsed(f"NVRM: Xid (PCI:0000:1b:00): 154, {wish}"), 2 * DAY + 1.0, START)
-    assert {each.code: each.action for each in standing.findings()} == {
+    faults.take(parsed(f"NVRM: Xid (PCI:0000:1b:00): 154, {wish}"), 2 * DAY + 1.0, START)
+    assert {each.code: each.action for each in faults.findings()} == {
         "74": Action.FAILOVER,
         "154": Action.RESET_GPU,
     }
@@ -276,8 +276,8 @@ def test_who_a_gpu_is_reaches_what_was_met_before_it_was_known() -> None:
 
 
 def test_only_what_is_remembered_reaches_the_next_boot() -> None:
-    standing = KernelFaults("first")
-    standing.take(event(31), 100.0, START)
-    standing.learn(GpuIdentity(ONE, uuid="GPU-a"))
-    assert standing.kept.of_next_boot() == SavedFaults(remembered=standing.kept.remembered)
-    assert standing.kept.remembered.visits
+    faults = KernelFaults("first")
+    faults.take(event(31), 100.0, START)
+    faults.learn(GpuIdentity(ONE, uuid="GPU-a"))
+    assert faults.kept.of_next_boot() == SavedFaults(remembered=faults.kept.remembered)
+    assert faults.kept.remembered.visits
