@@ -58,11 +58,11 @@ def decided(event: KernelEvent, decision: KernelEvent) -> KernelEvent:
         return event
     if decision.rule == RECOVERY_NONE.rule:
         return needs_nothing(event)
-    verdict = relations.REPLACEMENTS.get(decision.verdict)
-    if verdict is None or not _is_replaceable(event):
+    verdict = relations.REPLACEMENTS.get(decision.rule)
+    if verdict is None or verdict.rule == event.rule or not _is_replaceable(event):
         return event
     # A companion has its own verdict (M3), but asks for no more than the driver does for the GPU.
-    if event.companion_of and not (verdict in relations.SETTLED and _is_lighter(verdict, event)):
+    if event.companion_of and not (verdict.rule in relations.SETTLED and _is_lighter(verdict, event)):
         return event
     return event.judged(verdict)
 
@@ -81,7 +81,9 @@ def supersedes(new: KernelEvent, old: KernelEvent) -> bool:
     """Whether the verdict of a fault's further line replaces that of the fault: the worse one, in general."""
     if new.kind == relations.RECOVERY_ACTION:
         return True
-    if old.verdict in relations.SETTLED and new.verdict not in relations.FINAL:
+    if old.rule in relations.SETTLED and new.rule not in relations.FINAL:
+        return False
+    if (new.severity, new.action) == (old.severity, old.action):
         return False
     return new.verdict.rank > old.verdict.rank
 
@@ -109,11 +111,16 @@ def is_all_clear(event: KernelEvent) -> bool:
     return event.kind == relations.RECOVERY_ACTION and event.rule == RECOVERY_NONE.rule
 
 
+def is_good(news: KernelEvent) -> bool:
+    """Whether `news`, one of `relations.CLEARS`, ends anything: of recovery actions, only None does."""
+    return news.kind != relations.RECOVERY_ACTION or is_all_clear(news)
+
+
 def ends(news: KernelEvent, event: KernelEvent) -> bool:
-    """Whether `news`, one of `relations.CLEARS`, ends the fault that `event` is."""
+    """Whether good news ends the fault that `event` is."""
     ended, same = relations.CLEARS[news.kind]
-    if news.kind == relations.RECOVERY_ACTION:
-        return is_all_clear(news) and event.subsystem == news.subsystem and event.gpu == news.gpu is not None
+    if ended is None:
+        return event.subsystem == news.subsystem and event.gpu == news.gpu is not None
     return event.kind == ended and getattr(event, same) == getattr(news, same)
 
 
@@ -127,7 +134,7 @@ def quiet_seconds(event: KernelEvent) -> float | None:
 
 
 def _is_replaceable(event: KernelEvent) -> bool:
-    if event.subsystem != "xid" or event.kind in relations.NOT_REPLACED or event.verdict in relations.FINAL:
+    if event.subsystem != "xid" or event.kind in relations.NOT_REPLACED or event.rule in relations.FINAL:
         return False
     if event.severity is not Severity.INFO:
         return True

@@ -128,7 +128,7 @@ class KernelFaults:
 
     def _clear(self, news: KernelEvent, at: float) -> list[KernelEvent]:
         """Close what good news ends, unless the driver has to confirm it first."""
-        if self._all_clear.waits(news, at):
+        if self._all_clear.waits(news, at) or not judgement.is_good(news):
             return []
         return [each.event for each in self._open.drop(lambda fault: judgement.ends(news, fault.event))]
 

@@ -53,13 +53,14 @@ class OpenFaults:
             self._insert(fault)
             self._relate(fault, at)
         else:
+            before = fault.event.rule
             number = self._count(fault, event, at)
             if event.kind in relations.RELATED_AGAIN:
                 self._relate(fault, at)
+                if fault.event.rule != before:
+                    self._follow(fault)
             else:
                 self._decide(fault, at)
-        if event.kind == relations.RECOVERY_ACTION:
-            self._follow(fault)
         fault.last_shown = shown
         rule = relations.RECURRENCES.get(event.kind)
         if rule is not None:
@@ -172,15 +173,15 @@ class OpenFaults:
         decision = self._open.get((*relations.RECOVERY_ACTION, fault.event.gpu or "", ""))
         if decision is not None and abs(at - decision.last_at) <= relations.DECISION_SECONDS:
             event = judgement.decided(fault.event, decision.event)
-            fault.event = event if event.verdict in relations.SETTLED else fault.event
+            fault.event = event if event.rule in relations.SETTLED else fault.event
 
     def _follow(self, decision: OpenFault) -> None:
-        """Let faults that a recovery action has decided follow the newest one that the driver names (M1)."""
+        """Let faults that a recovery action has decided follow it when the driver changes its mind (M1)."""
         for key in self._index.find([(decision.event.gpu or "",)]):
             fault = self._open[key]
-            if fault is not decision and fault.event.verdict in relations.SETTLED:
+            if fault is not decision and fault.event.rule in relations.SETTLED:
                 event = judgement.decided(fault.event, decision.event)
-                if event.verdict in relations.SETTLED and event != fault.event:
+                if event.rule in relations.SETTLED and event != fault.event:
                     fault.event = event
                     self._apply_evidence(fault)
 

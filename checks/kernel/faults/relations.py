@@ -42,10 +42,10 @@ LOWERED_BY_NONE = frozenset({("xid", "109")})
 """What a job can have caused; an action of None makes it the job's fault, and changes no other Xid."""
 
 REPLACEMENTS = {
-    each: KernelVerdict(each.severity, each.action, f"M1 {each.rule}")
+    each.rule: KernelVerdict(each.severity, each.action, f"M1 {each.rule}")
     for each in RECOVERY_VERDICTS - {RECOVERY_NONE}
 }
-"""Verdict of a recovery action → verdict of the Xids that it replaces; an unreadable one replaces none."""
+"""Rule of a recovery action → verdict of the Xids that it replaces; an unreadable one replaces none."""
 
 NOT_NEEDED = KernelVerdict(Severity.APP, Action.NONE, "M1 recovery state None")
 """Verdict of those Xids then."""
@@ -91,8 +91,10 @@ RELATIONS: dict[tuple[Kind, Kind], Relation] = {
 }
 """(event, other event) → what the event becomes. Xids of one GPU join by `companion_of` of `xid.csv` (M3)."""
 
-SETTLED = frozenset({WEDGED, *(each for each in REPLACEMENTS.values() if each.action is not Action.ASK)})
-"""Verdicts that further lines of the same fault do not change back to their own.
+SETTLED = frozenset(
+    {WEDGED.rule, *(each.rule for each in REPLACEMENTS.values() if each.action is not Action.ASK)}
+)
+"""Rules whose verdicts further lines of the same fault do not change back to their own.
 
 An action that leaves the repair to a person settles nothing: a worse line that follows is told as it is.
 """
@@ -168,8 +170,8 @@ class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
 _SEVERAL_JOBS = KernelVerdict(Severity.WARNING, Action.ASK, "M4 same place under several jobs")
 _THIRD_OF_LINK = KernelVerdict(Severity.CRITICAL, Action.FAILOVER, "3.4 third time on one link in 7 days")
 
-FINAL = frozenset({_THIRD_OF_LINK})
-"""Verdicts that no recovery action replaces: the driver has not counted."""
+FINAL = frozenset({_THIRD_OF_LINK.rule})
+"""Rules whose verdicts no recovery action replaces: the driver has not counted."""
 
 _SWITCH_LINK = Recurrence(
     counted="link",

@@ -246,7 +246,7 @@ def pairwise(told: list[tuple[KernelEvent, float]]) -> list[KernelEvent]:
             other.event = judgement.beside(other.event, newest.event, at - other.last_at)
         if event.kind == relations.RECOVERY_ACTION:
             for other in faults:
-                if other.event.verdict in relations.SETTLED:
+                if other.event.rule in relations.SETTLED:
                     decide(other, newest.event)
         faults.append(newest)
     return [fault.event for fault in faults]
@@ -254,7 +254,7 @@ def pairwise(told: list[tuple[KernelEvent, float]]) -> list[KernelEvent]:
 
 def decide(fault: OpenFault, decision: KernelEvent) -> None:
     event = judgement.decided(fault.event, decision)
-    fault.event = event if event.verdict in relations.SETTLED else fault.event
+    fault.event = event if event.rule in relations.SETTLED else fault.event
 
 
 def absorbed(event: KernelEvent, at: float, faults: list[OpenFault]) -> OpenFault | None:
