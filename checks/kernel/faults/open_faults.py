@@ -181,9 +181,7 @@ class OpenFaults:
             fault = self._open[key]
             if fault is not decision and fault.event.rule in relations.SETTLED:
                 event = judgement.decided(fault.event, decision.event)
-                if event.rule in relations.SETTLED and event != fault.event:
-                    fault.event = event
-                    self._apply_evidence(fault)
+                fault.event = event if event.rule in relations.SETTLED else fault.event
 
     def _apply_evidence(self, fault: OpenFault) -> None:
         fault.evidence = judgement.by_evidence(fault.event, self._evidence) if self._evidence else None

@@ -239,3 +239,29 @@ def test_evidence_that_ended_while_the_agent_was_away_changes_nothing_any_more()
     again = KernelFaults("", msgspec.json.decode(msgspec.json.encode(faults.kept), type=SavedFaults))
     again.take_evidence(())
     assert told_after(again) == ["119 critical/reset-gpu"]
+
+
+def test_a_recovery_that_nvml_gives_is_not_a_companions() -> None:
+    faults = KernelFaults()
+    faults.take_evidence((ASKS_FOR_REBOOT,))
+    faults.take(event(95), 0.0, 0.0)
+    assert told_after(faults) == ["95 critical/reboot"]
+    faults.take(event(48), 1.0, 0.0)
+    assert told_after(faults) == ["95 critical/reset-gpu", "48 critical/reboot"]
+
+
+def test_a_lost_gpu_that_gets_its_xid_is_decided_by_what_nvml_gives() -> None:
+    faults = KernelFaults()
+    faults.take_evidence((ASKS_FOR_REBOOT,))
+    faults.take(said("NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus."), 0.0, 0.0)
+    assert told_after(faults) == ["gpu-lost critical/failover"]
+    faults.take(event(79), 1.0, 0.0)
+    assert told_after(faults) == ["79 critical/reboot"]
+
+
+def test_a_109_that_belongs_to_another_fault_stays_as_it_is_when_the_driver_wants_nothing() -> None:
+    faults = KernelFaults()
+    faults.take(event(13), 100.0, 0.0)
+    faults.take(event(109), 101.0, 0.0)
+    assert faults.hear({ONE: RecoveryRequest(NONE, 160.0)}) == (False, [])
+    assert "109 critical/reset-gpu" in told_after(faults)

@@ -151,6 +151,8 @@ def test_a_network_driver_that_times_out_beside_a_stuck_processor_asks_for_a_reb
     assert verdicts(timeout.format(1), lockup.format(90), timeout.format(100)) == both
     assert verdicts(timeout.format(1), lockup.format(50), timeout.format(300)) == both, "it stays wedged"
     assert parents(lockup.format(1), timeout.format(50))["soft-lockup"] == "mlx5-cmd-timeout"
+    rules = {each.rule for each in events(timeout.format(1), *map(lockup.format, (2, 3, 4)))}
+    assert rules == {relations.WEDGED.rule}, "and the third lockup says nothing new"
 
 
 def test_the_worse_verdict_of_one_key_stays() -> None:

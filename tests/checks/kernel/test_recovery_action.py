@@ -98,6 +98,9 @@ def test_a_companion_that_asks_for_more_is_decided_too_and_a_milder_one_keeps_it
 
 def test_a_lost_gpu_told_twice_is_decided_by_either_of_its_lines(tmp_path: Path) -> None:
     assert answer(tmp_path, (100.0, LOST), (101.0, named(RESET)), (112.0, xid(79))) is Action.RESET_GPU
+    (tmp_path / "other").mkdir()
+    late = (100.0, LOST), (115.0, named(RESET)), (121.0, xid(79))
+    assert answer(tmp_path / "other", *late) is Action.RESET_GPU
 
 
 def test_the_newest_recovery_that_the_driver_names_counts(tmp_path: Path) -> None:
@@ -135,3 +138,17 @@ def test_a_decision_outlives_a_restart_of_the_agent(tmp_path: Path) -> None:
     again.log(300.0, xid(79))
     assert again.answer() is Action.RESET_GPU
     assert again.findings()["79"].count == 2
+
+
+def test_a_companion_keeps_its_own_action_beside_a_recovery_that_is_left_to_a_person(tmp_path: Path) -> None:
+    lines = ((100.0, xid(48)), (101.0, xid(64)), (103.0, named(P2P)))
+    assert answer(tmp_path, *lines) is Action.FAILOVER
+
+
+def test_the_third_fault_of_a_link_counts_though_the_driver_decided_about_the_second(tmp_path: Path) -> None:
+    bits = "0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x00040000, 0x00000000, 0x00000000"
+    link = xid(74, f"pid=1, NVLink: fatal error detected on link 5({bits})")
+    lines = ((100.0, link), (1000.0, link), (1001.0, named(RESET)))
+    assert answer(tmp_path, *lines) is Action.RESET_GPU
+    (tmp_path / "other").mkdir()
+    assert answer(tmp_path / "other", *lines, (2000.0, link)) is Action.FAILOVER
