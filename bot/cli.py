@@ -66,7 +66,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _classify(arguments: list[str]) -> int:
-    from checks.kernel.command import main as run  # noqa: PLC0415 - each command loads only its own program
+    from checks.kernel.classify import main as run  # noqa: PLC0415 - each command loads only its own program
 
     return run(arguments, sys.stdout.buffer, time.time())
 

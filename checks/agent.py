@@ -19,12 +19,12 @@ from checks.gpu.inventory import KnownInventory
 from checks.health import Health, healthz, metrics
 from checks.host import vital
 from checks.host.read import text
-from checks.kernel.classify import Reader
-from checks.kernel.event import Event
-from checks.kernel.host import storage
-from checks.kernel.kmsg import Follower, Log, Lost, Record
-from checks.kernel.line import record_line
-from checks.kernel.sift import KERNEL
+from checks.kernel.parse import storage
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.source.kmsg import KernelLog, KernelRecord, KmsgFollower, LostRecords
+from checks.kernel.source.line import record_line
+from checks.kernel.source.prefilter import KERNEL
 from checks.metronome import TICK_SECONDS, Metronome
 from checks.mounted import MountedPolicy
 from checks.posted import Refused
@@ -61,9 +61,9 @@ class Agent:
         self._stopping = threading.Event()
         self._wake, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._state = NodeState(settings.state_dir, read_boot_id(settings.root))
-        self._reader = Reader(self._state.branch)
-        self._follower = Follower(
-            Log(settings.kernel_log_path, settings.poll_seconds, self._wake),
+        self._reader = KernelLogReader(self._state.branch)
+        self._follower = KmsgFollower(
+            KernelLog(settings.kernel_log_path, settings.poll_seconds, self._wake),
             KERNEL,
             self._state.cursor,
         )
@@ -143,12 +143,12 @@ class Agent:
         self._stopping.set()
         os.write(self._waker, b"x")
 
-    def _take(self, items: list[Record | Lost], now: float, uptime: float) -> None:
-        events: list[tuple[Event, Moment]] = []
+    def _take(self, items: list[KernelRecord | LostRecords], now: float, uptime: float) -> None:
+        events: list[tuple[KernelEvent, Moment]] = []
         # At most once a batch, and for most batches not at all.
         devices = cache(lambda: vital.devices(self._settings.root))
         for item in items:
-            if isinstance(item, Lost):
+            if isinstance(item, LostRecords):
                 self._state.lose(item, now)
                 continue
             # A live record was logged now; an older one as long ago as the kernel's own clock says (K7).
@@ -158,7 +158,7 @@ class Agent:
         self._state.take(events, self._follower.last)
         self._state.branch = self._reader.branch
 
-    def _read(self, record: Record) -> list[Event]:
+    def _read(self, record: KernelRecord) -> list[KernelEvent]:
         line = record_line(record.header)
         events = self._reader.events(line, record.header.sequence) if line else []
         return [event.times(record.count) for event in events] if record.count > 1 else events
@@ -166,7 +166,7 @@ class Agent:
     def _restart(self, boot_id: str) -> None:
         log.info("another boot began: %s", boot_id)
         self._state.restart(boot_id)
-        self._reader = Reader()
+        self._reader = KernelLogReader()
         self._follower.restart()
         self._rounds.restart()
 

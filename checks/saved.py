@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from checks.finding import Finding
-from checks.kernel.standing import Kept
+from checks.kernel.faults.kernel_faults import SavedFaults
 from checks.watch import Memory
 
 STATE_FILE = "agent-state.json"
@@ -29,7 +29,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     cursor: int | None = None
     sequence: int = 0
     branch: int | None = None
-    kernel: Kept = Kept()
+    kernel: SavedFaults = SavedFaults()
     blind_spots: tuple[Finding, ...] = ()
 
 

@@ -21,10 +21,10 @@ from checks.gpu.recovery_action import wishes
 from checks.gpu.sample import Gpus
 from checks.host.boot import Boot
 from checks.host.probes import Bot
-from checks.kernel.event import Event
-from checks.kernel.identity import Board
-from checks.kernel.kmsg import Lost
-from checks.kernel.standing import Standing
+from checks.kernel.faults.kernel_faults import KernelFaults
+from checks.kernel.faults.recurrence import GpuIdentity
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.source.kmsg import LostRecords
 from checks.report import Accepted, Inventory, NodeReport
 from checks.saved import Saved, StateFile, for_boot
 from checks.watch import Moment, Watch
@@ -54,7 +54,7 @@ class NodeState:
     def __init__(self, directory: Path, boot_id: str) -> None:
         self._file = StateFile(directory)
         self._lock = threading.Lock()
-        self._kernel = Standing()
+        self._kernel = KernelFaults()
         self._reset_boots: tuple[str, ...] | None = None
         self.tell: Callable[[], None] = lambda: None
         self.bot_url = ""
@@ -68,9 +68,9 @@ class NodeState:
             self._begin(for_boot(self._saved(), boot_id))
             self.revision += 1
 
-    def take(self, events: Sequence[tuple[Event, Moment]], cursor: int | None) -> None:
+    def take(self, events: Sequence[tuple[KernelEvent, Moment]], cursor: int | None) -> None:
         """Take in what was read of the kernel log up to record `cursor`, in one step: events and when."""
-        ended: list[Event] = []
+        ended: list[KernelEvent] = []
         with self._lock:
             self.cursor = cursor
             for event, at in events:
@@ -79,7 +79,7 @@ class NodeState:
                 ended += over
         _log_ended(ended)
 
-    def lose(self, lost: Lost, at: float) -> None:
+    def lose(self, lost: LostRecords, at: float) -> None:
         """Note that records of the kernel log were lost."""
         with self._lock:
             known = self._blind_spots.get("log-lost")
@@ -129,7 +129,7 @@ class NodeState:
         with self._lock:
             for each in found.samples:
                 if each.board is not None:
-                    self._kernel.learn(Board(each.gpu, each.board.uuid, each.board.serial))
+                    self._kernel.learn(GpuIdentity(each.gpu, each.board.uuid, each.board.serial))
             changed, ended = self._kernel.hear(wishes(found))
             self.revision += changed
         if changed:
@@ -143,6 +143,7 @@ class NodeState:
                 return
             before = {each.key for each in self._check_findings()}
             changed = self._watch.fold(check, look, at)
+            self._kernel.take_evidence(self._watch.findings())
             self.revision += changed
             after = {each.key for each in self._check_findings()} if changed else before
         if changed:
@@ -156,6 +157,7 @@ class NodeState:
         """Forget a check that is switched off."""
         with self._lock:
             self.revision += self._watch.drop(check)
+            self._kernel.take_evidence(self._watch.findings())
 
     def expire(self, at: Moment) -> None:
         """Drop what quiet has ended."""
@@ -213,11 +215,11 @@ class NodeState:
         self._reset_boots = None
         self._watch = Watch(saved.checks)
         self._blind_spots = {each.code: each for each in saved.blind_spots}
-        self._kernel = Standing(saved.boot_id, saved.kernel)
+        self._kernel = KernelFaults(saved.boot_id, saved.kernel)
+        self._kernel.take_evidence(self._watch.findings())
 
     def _findings(self) -> tuple[Finding, ...]:
-        seen = tuple(self._watch.findings())
-        return (*self._kernel.findings(seen), *seen)
+        return (*self._kernel.findings(), *self._watch.findings())
 
     def _named(self, inventory: Inventory) -> Inventory:
         """Learn who the GPUs are, and say what else is known of them."""
@@ -225,7 +227,7 @@ class NodeState:
             return inventory
         gpus = []
         for gpu in inventory.gpus:
-            self._kernel.learn(Board(gpu.address, gpu.uuid))
+            self._kernel.learn(GpuIdentity(gpu.address, gpu.uuid))
             known = self._kernel.board(gpu.address)
             gpus.append(msgspec.structs.replace(gpu, uuid=known.uuid, serial=known.serial))
         return Inventory(gpus=tuple(gpus))
@@ -274,6 +276,6 @@ class NodeState:
         )
 
 
-def _log_ended(events: Sequence[Event]) -> None:
+def _log_ended(events: Sequence[KernelEvent]) -> None:
     for event in events:
         log.info("finding ended: %s", "/".join(filter(None, event.key)))

@@ -88,14 +88,8 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
 }
 """What is special about a code; else the rung's own sentence is said."""
 
-VENDOR_DECISION: Final = "154"
-"""Xid in which the driver itself names the recovery; it replaces the verdict of its GPU's other codes."""
-
-COUNTED: Final = frozenset({"74"})
-"""Xids that call for a failover only when they come back (section 3.4): the driver has not counted them."""
-
-SAME_MOMENT_SECONDS: Final = 10.0
-"""How near that Xid must be to a line to speak about it (node checks, modifier M1)."""
+VENDOR_DECISION: Final = ("xid", "154")
+"""The finding in which the driver itself names the recovery: of equal ones, it is the one to explain."""
 
 _HEAVY: Final = tuple(Action)
 
@@ -120,24 +114,20 @@ def recommend(cause: Cause, findings: tuple[Finding, ...], kind: ProviderKind | 
 def leading(findings: tuple[Finding, ...]) -> Finding:
     """Return the finding that calls for the heaviest repair; raises ValueError for none.
 
-    Where the driver named the recovery (Xid 154), that replaces what its GPU's other codes suggest.
+    The agent has judged the findings, also beside each other, so nothing is weighed against anything here.
     """
-    decided = [each for each in findings if each.code == VENDOR_DECISION and each.action is not Action.ASK]
-    standing = [each for each in findings if not any(_replaces(one, each) for one in decided)]
-    return max(standing, key=lambda each: (_HEAVY.index(each.action), -each.first_seen, each.key))
+    return max(
+        findings,
+        key=lambda each: (_HEAVY.index(each.action), _names_recovery(each), -each.first_seen, each.key),
+    )
 
 
-def _replaces(decided: Finding, other: Finding) -> bool:
-    if other.key == decided.key or other.gpu != decided.gpu or other.subsystem != decided.subsystem:
-        return False
-    if other.code in COUNTED and other.action is Action.FAILOVER:
-        return False
-    earliest, latest = other.first_seen - SAME_MOMENT_SECONDS, other.last_seen + SAME_MOMENT_SECONDS
-    return earliest <= decided.first_seen <= latest
+def _names_recovery(finding: Finding) -> bool:
+    return (finding.subsystem, finding.code) == VENDOR_DECISION and finding.action is not Action.ASK
 
 
 def _why(cause: Cause, lead: Finding, rung: OfferRule) -> str:
-    if lead.subsystem == "xid" and lead.code == VENDOR_DECISION and lead.action is not Action.ASK:
+    if _names_recovery(lead):
         return "The driver itself names this recovery."
     if cause is Cause.AGENT and lead.code != "silence":
         return "The agent cannot see part of the node, so faults there would go unnoticed."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from checks.kernel.fold import Fault
+from checks.kernel.faults.fault import OpenFault
 
 DOUBTED_BY = frozenset({("xid", "48"), ("xid", "172")})
 """Subsystem and code of what makes a GPU's memory doubtful (M5)."""
@@ -19,7 +19,7 @@ class Doubted(msgspec.Struct, frozen=True):
     since: dict[str, float] = {}
 
 
-def doubted(faults: Iterable[Fault]) -> Doubted:
+def doubted(faults: Iterable[OpenFault]) -> Doubted:
     """Return the GPUs that what stands in the kernel log puts in doubt."""
     since: dict[str, float] = {}
     for fault in faults:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from checks.kernel.event import pci_address
+from checks.kernel.parse.event import pci_address
 from checks.report import Gpu, Inventory
 
 INFORMATION = "proc/driver/nvidia/gpus"

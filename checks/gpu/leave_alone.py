@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from checks.kernel.event import Event
+from checks.kernel.parse.event import KernelEvent
 
 SILENCED_BY = frozenset({("xid", "79"), ("xid", "119"), ("xid", "120"), ("nvrm", "gpu-lost")})
 """Subsystem and code of what stops NVML for a GPU (section 6; DCGM then stops every call)."""
@@ -20,7 +20,7 @@ class LeaveAlone(msgspec.Struct, frozen=True):
     gpus: frozenset[str] = frozenset()
 
 
-def leave_alone(events: Iterable[Event]) -> LeaveAlone:
+def leave_alone(events: Iterable[KernelEvent]) -> LeaveAlone:
     """Return the GPUs that what stands in the kernel log puts out of NVML's reach."""
     found = (each.gpu for each in events if (each.subsystem, each.code) in SILENCED_BY)
     return LeaveAlone(frozenset(filter(None, found)))

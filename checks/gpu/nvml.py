@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pynvml
 
 from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
-from checks.kernel.event import pci_address
+from checks.kernel.parse.event import pci_address
 
 MEETING_SECONDS = 3.0
 """Time for meeting GPUs when the library is opened: without persistence mode the driver initialises each for

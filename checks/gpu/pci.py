@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from checks.gpu.sample import PciGpu
-from checks.kernel.event import pci_address
+from checks.kernel.parse.event import pci_address
 
 DEVICES = "sys/bus/pci/devices"
 """One directory a PCI function, under the root."""

@@ -4,8 +4,7 @@ from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.gpu.held import sampled
 from checks.gpu.sample import RESET_REQUIRED, Gpus, Sample
-from checks.kernel import recovery
-from checks.kernel.recovery import Wish
+from checks.kernel.parse.xid import RECOVERY_BY_NUMBER, RECOVERY_UNREADABLE, RecoveryRequest
 
 _WANTS = {
     1: "a reset of this GPU",
@@ -23,10 +22,10 @@ def look(scene: Scene) -> Look:
     return Seen(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
 
 
-def wishes(gpus: Gpus) -> dict[str, Wish]:
+def wishes(gpus: Gpus) -> dict[str, RecoveryRequest]:
     """Return what the driver asks for, by GPU; none for a GPU that it does not tell of."""
     return {
-        each.gpu: Wish(each.recovery_action, each.asked_at)
+        each.gpu: RecoveryRequest(each.recovery_action, each.asked_at)
         for each in gpus.samples
         if not each.failed and each.recovery_action is not None
     }
@@ -36,7 +35,7 @@ def _judge(sample: Sample) -> Symptom | None:
     wanted = sample.recovery_action
     if wanted:
         # A number that the table does not have is never None: a person reads it.
-        verdict = recovery.BY_NUMBER.get(wanted, recovery.UNREADABLE)
+        verdict = RECOVERY_BY_NUMBER.get(wanted, RECOVERY_UNREADABLE)
         text = _WANTS.get(wanted, f"a recovery that we do not know, number {wanted}")
         return _symptom(sample, verdict.severity, verdict.action, f"The driver asks for {text}.")
     refused = sample.failed == RESET_REQUIRED or any(code == RESET_REQUIRED for _, code in sample.denied)

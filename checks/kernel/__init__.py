@@ -1,4 +1,6 @@
-"""The kernel log: following it (doors) and reading it (pure parsers), kept apart.
+"""The kernel log, from a record of /dev/kmsg to a finding.
 
-Parsers take text and return values. They never fail on any bytes: what cannot be read is reported as such.
+`source` gets the lines and takes their prefixes off, `parse` says what a line means, `faults` keeps what is
+wrong now, and `codes` holds the catalogues of codes. Only `source` does I/O. No parser fails on any bytes: a
+line that cannot be read becomes an event of its own.
 """

@@ -1,77 +1,57 @@
-"""Classify: any kernel log, line by line, becomes events; what `clusterwright classify` and the agent share.
+"""`clusterwright classify`: read a log of any length in constant memory, print its events as they end.
 
-`Reader` knows what a line needs of the lines before it: texts broken over lines, /dev/kmsg dictionaries, the
-driver's version. `Classifier` adds the folding, for a log whose lines carry their own times.
+When input pauses, as that of `dmesg --follow` does, its events are printed after a second of silence.
 """
 
+import argparse
+import os
+import re
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, NoReturn
 
 import msgspec
 
-from checks.kernel import nvrm
-from checks.kernel.event import Event
-from checks.kernel.fold import Fold
-from checks.kernel.host import memory
-from checks.kernel.join import Join
-from checks.kernel.line import Line, read_line
-from checks.kernel.parse import BOOT, INTERESTING, parse
+from checks.finding import Severity
+from checks.kernel.codes.catalog import explain
+from checks.kernel.faults.open_faults import OpenFaults
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.parse.reader import BOOT, KernelLogReader
+from checks.kernel.source.line import KernelLine
+from checks.kernel.source.records import lines
 
 
-class Reader:
-    """Turns the lines of one node's kernel log into events, one at a time, in order.
+class ClassifyUsageError(Exception):
+    """The command cannot run as it was given; the text says what is wrong and how to correct it."""
 
-    `branch` is the NVIDIA driver's major version, taken from its banner when the log has one.
-    """
 
-    def __init__(self, branch: int | None = None) -> None:
-        self.branch = branch
-        self._join = Join()
-        self._in_record = False
+class _ClassifyParser(argparse.ArgumentParser):
+    """Reports a wrong argument like every other wrong use."""
 
-    def read(self, raw: bytes, number: int, now: float) -> tuple[Line, list[Event]] | None:
-        """Return the line and its events, None when it has nothing to say; `number` counts lines from 1."""
-        if self._in_record and raw[:1] == b" ":
-            return None
-        self._in_record = b";" in raw[:256] and raw[:1].isdigit()
-        if INTERESTING.search(raw) is None:
-            return None
-        line = read_line(raw, now)
-        return (line, self.events(line, number)) if line else None
-
-    def events(self, line: Line, number: int) -> list[Event]:
-        """Return what a line says; non-events of known lines are among them."""
-        found = []
-        for place, text in enumerate(line.texts):
-            whole = self._join.feed(text, number, indented=line.indented or place > 0)
-            if whole is None:
-                continue
-            event = self._parse(whole[0], line)
-            if event is not None:
-                found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
-        return found
-
-    def _parse(self, text: str, line: Line) -> Event | None:
-        self.branch = nvrm.branch(text) or self.branch
-        event = parse(text, self.branch)
-        return None if event is None else memory.before_boot(event, line.uptime)
+    def error(self, message: str) -> NoReturn:
+        raise ClassifyUsageError(f"{message}; see clusterwright classify --help")
 
 
 class Classifier:
-    """Folds the events of a whole log. Memory is bounded by the faults of ten minutes, not by the log.
+    """Merges the events of a whole log into one for each fault, for a log whose lines have their own times.
 
-    A line without a stamp counts as logged when the line before it was.
+    Memory is bounded by the faults of ten minutes, not by the log. A line without a time stamp counts as
+    logged when the line before it was.
     """
 
     def __init__(
         self, branch: int | None = None, since: float | None = None, boot_at: float | None = None
     ) -> None:
-        self._reader = Reader(branch)
-        self._fold = Fold()
+        self._reader = KernelLogReader(branch)
+        self._open = OpenFaults()
         self._since = since
         self._boot_at = boot_at
         self._at = 0.0
 
-    def feed(self, raw: bytes, number: int, now: float) -> Iterator[Event]:
+    def feed(self, raw: bytes, number: int, now: float) -> Iterator[KernelEvent]:
         """Take in one line; yield non-events at once and the events of faults that are over."""
         read = self._reader.read(raw, number, now)
         if read is None:
@@ -81,23 +61,220 @@ class Classifier:
         self._at = self._at if stamp is None else stamp
         if self._too_old(line):
             return
-        yield from (fault.event for fault in self._fold.expire(self._at))
+        yield from (fault.event for fault in self._open.expire(self._at))
         for event in events:
             if event.code == BOOT:
                 yield from self.finish()
             if event.event:
-                self._fold.add(event, self._at)
+                self._open.add(event, self._at)
             else:
                 yield event
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[KernelEvent]:
         """Yield what is still open; more lines may follow."""
-        yield from (fault.event for fault in self._fold.drop(lambda _fault: True))
+        yield from (fault.event for fault in self._open.drop(lambda _fault: True))
 
-    def _too_old(self, line: Line) -> bool:
+    def _too_old(self, line: KernelLine) -> bool:
         if self._since is None:
             return False
         wall = line.wall
         if wall is None and line.uptime is not None and self._boot_at is not None:
             wall = self._boot_at + line.uptime
         return wall is not None and wall < self._since
+
+
+def main(argv: list[str], out: BinaryIO, now: float) -> int:
+    """Run the command; return its exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
+    try:
+        arguments = _parser().parse_args(argv)
+        if arguments.explain is not None:
+            _explain(arguments.explain, arguments.format, out)
+        else:
+            _classify(arguments, out, now)
+        out.flush()
+    except ClassifyUsageError as wrong:
+        sys.stderr.write(f"clusterwright classify: {wrong}\n")
+        return 2
+    except BrokenPipeError:
+        # The reader of the output has closed it (`| head`); nothing may be flushed to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    except KeyboardInterrupt:
+        out.flush()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _ClassifyParser(
+        prog="clusterwright classify",
+        description="Explain the lines of a kernel log: dmesg, syslog, the journal or raw kmsg.",
+        epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
+        "Exit codes: 0 done, 2 wrong use",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
+    )
+    parser.add_argument("--driver", metavar="VERSION", help="NVIDIA driver version, such as 580.105.08")
+    parser.add_argument(
+        "--since", metavar="TIME", help="skip older lines: 30m, 2h, 7d or 2026-11-30T08:00:00"
+    )
+    parser.add_argument("--format", choices=("json", "table"), default="json", help="how to print (json)")
+    parser.add_argument("--all", action="store_true", help="also print known lines that are not faults")
+    parser.add_argument("--explain", metavar="CODE", help="explain a code and what we do about it, then exit")
+    return parser
+
+
+def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
+    since = _since(arguments.since, now)
+    classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
+    show_row = json_line if arguments.format == "json" else _table_line
+    if arguments.format == "table":
+        out.write(table_head().encode() + b"\n")
+    number = 0
+    with _opened(arguments.file) as source:
+        for raw in lines(source.fileno()):
+            number += raw is not None
+            events = classifier.finish() if raw is None else classifier.feed(raw, number, now)
+            out.writelines(show_row(event) + b"\n" for event in events if event.event or arguments.all)
+            if raw is None:
+                out.flush()
+    out.writelines(show_row(event) + b"\n" for event in classifier.finish())
+
+
+def _table_line(event: KernelEvent) -> bytes:
+    return table_row(event).encode()
+
+
+@contextmanager
+def _opened(file: Path | None) -> Iterator[BinaryIO]:
+    if file is None or str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with file.open("rb", buffering=0) as source:
+            source.read(0)
+            yield source
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise ClassifyUsageError(
+            f"cannot read {file}: {error.strerror}; name a log or pipe one in"
+        ) from error
+
+
+def _explain(code: str, output: str, out: BinaryIO) -> None:
+    found = explain(code)
+    if found is None:
+        raise ClassifyUsageError(f"unknown code {code!r}; use one such as 79 or gpu-lost")
+    if output == "json":
+        out.write(msgspec.json.encode(found) + b"\n")
+        return
+    head = f"{found.subsystem} {found.code}  {found.name}"
+    verdict = f"Alone: {found.severity} / {found.action} (rule {found.rule})."
+    out.write("\n".join((head, found.meaning, verdict, *found.notes, "")).encode())
+
+
+def _branch(driver: str | None) -> int | None:
+    if driver is None:
+        return None
+    match = _DRIVER.match(driver)
+    if match is None:
+        raise ClassifyUsageError(
+            f"--driver {driver!r} is not an NVIDIA driver version; use a form such as 580.105.08 or R580"
+        )
+    return int(match[1])
+
+
+def _since(text: str | None, now: float) -> float | None:
+    if text is None:
+        return None
+    duration = _DURATION.match(text)
+    if duration is not None:
+        return now - int(duration[1]) * _UNITS[duration[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ClassifyUsageError(
+            f"--since {text!r} is not a time; use 30m, 2h, 7d or 2026-11-30T08:00:00"
+        ) from None
+
+
+def _boot_at(now: float) -> float | None:
+    """Return when this machine booted: what a stamp in seconds since boot counts from, as far as we know."""
+    try:
+        return now - float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+
+
+class EventOutput(msgspec.Struct, frozen=True):
+    """An event as `clusterwright classify --format json` prints it. Every field is always there."""
+
+    code: str | None
+    subsystem: str
+    gpu: str | None
+    device: str | None
+    severity: Severity
+    action: str
+    event: bool
+    count: int
+    line: int | None
+    lines: tuple[int, ...]
+    companion_of: str | None
+    rule: str
+    summary: str
+    text: str
+
+
+def json_line(event: KernelEvent) -> bytes:
+    """Return the event as one JSON object, without a line end."""
+    return msgspec.json.encode(
+        EventOutput(
+            event.code,
+            event.subsystem,
+            event.gpu,
+            event.device,
+            event.severity,
+            event.action.value,
+            event.event,
+            event.count,
+            event.lines[0] if event.lines else None,
+            event.lines,
+            event.companion_of,
+            event.rule,
+            event.summary,
+            event.text,
+        )
+    )
+
+
+_WIDTHS = (12, 9, 11, 10, 18, 13, 7)
+
+
+def table_head() -> str:
+    """Return the heading of the table."""
+    return _row(("LINE", "SEVERITY", "ACTION", "SUBSYSTEM", "CODE", "GPU", "COUNT"), "WHAT IT MEANS")
+
+
+def table_row(event: KernelEvent) -> str:
+    """Return the event as one row; the last column is as long as its sentence."""
+    lines = f"{event.lines[0]}-{event.lines[-1]}" if len(event.lines) > 1 else "".join(map(str, event.lines))
+    cells = (
+        lines,
+        event.severity.value if event.event else "-",
+        event.action.value if event.event else "-",
+        event.subsystem,
+        event.code or "-",
+        event.gpu or "-",
+        str(event.count),
+    )
+    companion = f" (belongs to {event.companion_of})" if event.companion_of else ""
+    return _row(cells, (event.summary or event.text) + companion)
+
+
+def _row(cells: tuple[str, ...], last: str) -> str:
+    return " ".join(cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True)) + " " + last
+
+
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DRIVER = re.compile(r"R?([0-9]{3,4})(?:\.[0-9.]*)?\Z")

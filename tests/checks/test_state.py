@@ -7,8 +7,8 @@ import msgspec
 from checks.gpu.doubted import Doubted
 from checks.gpu.sample import Board as BoardFacts
 from checks.gpu.sample import Gpus, Sample
-from checks.kernel.classify import Reader
-from checks.kernel.line import Line
+from checks.kernel.parse.reader import KernelLogReader
+from checks.kernel.source.line import KernelLine
 from checks.report import Accepted, Gpu, Inventory, decode, encode
 from checks.state import NUMBERS_AHEAD, NodeState
 from checks.watch import Moment
@@ -36,7 +36,7 @@ class Node:
         self.told += 1
 
     def log(self, text: str, at: float) -> None:
-        events = Reader().events(Line((f"NVRM: {text}",)), 1)
+        events = KernelLogReader().events(KernelLine((f"NVRM: {text}",)), 1)
         moment = Moment(START + at, at - self.booted)
         self.state.take([(each, moment) for each in events], None)
 

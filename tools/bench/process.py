@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from checks.kernel.records import Device, File
+from checks.kernel.source.records import KmsgDevice, KmsgFile
 from tests.lab.kmsg.device import records
 
 CPUCLOCK_SCHED = 2
@@ -138,7 +138,7 @@ def kmsg_read_seconds(wanted: int = 100_000) -> float | None:
         descriptor = os.open(KMSG, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
-    device, taken, began = Device(descriptor, KMSG), 0, time.process_time()
+    device, taken, began = KmsgDevice(descriptor, KMSG), 0, time.process_time()
     while taken < wanted:
         os.lseek(descriptor, 0, os.SEEK_SET)
         before = taken
@@ -155,7 +155,7 @@ def file_read_seconds(texts: list[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "kmsg"
         log.write_bytes(records(texts, 0))
-        file = File(os.open(log, os.O_RDONLY), log, 0.01)
+        file = KmsgFile(os.open(log, os.O_RDONLY), log, 0.01)
         began = time.process_time()
         while file.block().records:
             pass

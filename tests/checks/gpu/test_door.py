@@ -16,7 +16,7 @@ from checks.gpu.ecc import SRAM
 from checks.gpu.leave_alone import LeaveAlone, leave_alone
 from checks.gpu.nvml import MEETING_SECONDS
 from checks.gpu.sample import Gpus, Refused
-from checks.kernel.event import Event
+from checks.kernel.parse.event import KernelEvent
 from checks.policy import Policy
 from tests.checks.gpu.course import ONE, START, TWO, Course
 from tests.lab.nvml.bus import plug, unload, unplug, use
@@ -280,8 +280,8 @@ def test_a_gpu_that_the_kernel_log_gave_up_is_not_asked(rounds: Rounds, machine:
     machine.hangs.add((TWO, "*"))
     machine.fields[ONE, "4"] = 1
     machine.write()
-    xid = Event(code="79", subsystem="xid", gpu=TWO)
-    rounds.alone = leave_alone([xid, Event(code="13", subsystem="xid", gpu=ONE)])
+    xid = KernelEvent(code="79", subsystem="xid", gpu=TWO)
+    rounds.alone = leave_alone([xid, KernelEvent(code="13", subsystem="xid", gpu=ONE)])
     found = rounds.round()
     assert (found.misses, found.left_alone) == (0, (TWO,))
     assert [each.ecc_uncorrected for each in found.samples] == [1, 0]
@@ -354,10 +354,10 @@ def test_another_boot_begins_with_nothing_known(rounds: Rounds) -> None:
 
 def test_the_kernel_log_silences_only_gpus_that_are_lost_or_hang() -> None:
     events = [
-        Event(code="79", subsystem="xid", gpu=ONE),
-        Event(code="119", subsystem="xid", gpu=TWO),
-        Event(code="119", subsystem="xid"),
-        Event(code="48", subsystem="xid", gpu="0000:52:00.0"),
-        Event(code="79", subsystem="sxid", gpu="0000:61:00.0"),
+        KernelEvent(code="79", subsystem="xid", gpu=ONE),
+        KernelEvent(code="119", subsystem="xid", gpu=TWO),
+        KernelEvent(code="119", subsystem="xid"),
+        KernelEvent(code="48", subsystem="xid", gpu="0000:52:00.0"),
+        KernelEvent(code="79", subsystem="sxid", gpu="0000:61:00.0"),
     ]
     assert leave_alone(events) == LeaveAlone(frozenset({ONE, TWO}))

@@ -1,0 +1,93 @@
+"""Lines of the NVIDIA driver other than Xids: lost GPUs, failed starts, missing firmware (section 3.7).
+
+Also the kernel's own lines about the driver's devices, `nvidia ADDRESS: ...`.
+"""
+
+import re
+
+from checks.kernel.parse.event import fault, noise
+
+BANNER = "NVRM: loading NVIDIA UNIX "
+"""How the banner begins that a driver prints when it loads."""
+
+PART_LIMIT = 6
+"""Lines that one text is broken into at most; the longest known text has four."""
+
+_GPU = r"(?:.{0,200}?\b(?:PCI:)?(?P<gpu>@))?"
+_TEXT = r".{0,400}?"
+
+WORDINGS = (
+    *noise(
+        "nvrm",
+        r"NVRM: GPU at (?:PCI:)?@: GPU-|NVRM: GPU Board Serial|NVRM: GPU @: GPU serial",
+        rf"NVRM:{_TEXT}(?:RPC history|crash dump|nvidia-bug-report|memdesc)",
+    ),
+    *fault("gpu-lost", rf"NVRM:{_GPU}{_TEXT}fallen off the bus"),
+    *fault("probe-unsupported", rf"NVRM: The NVIDIA GPU{_GPU}{_TEXT}is not supported by"),
+    *fault("rm-init-failed", rf"NVRM:{_GPU}{_TEXT}RmInitAdapter failed"),
+    *fault("rm-init-failed", rf"NVRM:{_GPU}{_TEXT}rm_init_adapter", echo=True),
+    *fault(
+        "gsp-init-failed",
+        rf"NVRM:{_GPU}{_TEXT}(?:[Cc]annot|[Ff]ailed to|[Cc]ould not|[Uu]nable to) initiali[sz]e GSP",
+    ),
+    *fault(
+        "gsp-fw-missing",
+        rf"NVRM:{_GPU}{_TEXT}[Nn]o (?:GSP )?firmware image",
+        rf"nvidia (?P<gpu>@): (?:Direct )?firmware{_TEXT}gsp{_TEXT}failed with error",
+    ),
+    *fault(
+        "reset-required",
+        rf"NVRM:{_GPU}{_TEXT}(?:NV_ERR_RESET_REQUIRED|\(0x0{{0,6}}62\)"
+        r"|\b[Ss]tatus[ :=]{1,3}(?:code )?0x0{0,6}62\b)",
+    ),
+    *fault(
+        "probe-failed",
+        r"NVRM: The NVIDIA probe routine failed",
+        r"nvidia (?P<gpu>@): probe with driver nvidia failed",
+        r"nvidia: probe of (?P<gpu>@) failed",
+    ),
+    *fault("api-mismatch", r"NVRM: API mismatch"),
+    *fault("nvlink-discovery", rf"NVRM:{_GPU}{_TEXT}postRxDetLinkMask"),
+)
+
+
+def branch(text: str) -> int | None:
+    """Return the driver branch (major version) when `text` is the banner of a driver that loads."""
+    match = _VERSION.match(text)
+    return int(match[1]) if match else None
+
+
+class Reassembly:
+    """Makes one text again of a text that the driver breaks over several lines (K17).
+
+    Only `The NVIDIA GPU ADDRESS ...` needs it: the address stands in the first line, the fault in the last.
+    Lines of other drivers may stand between them and pass through.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._lines: list[int] = []
+
+    def feed(self, text: str, line: int, *, indented: bool) -> tuple[str, tuple[int, ...]] | None:
+        """Return a whole text and the lines that it came from, None while it is incomplete."""
+        if _OPENING.match(text):
+            self._parts, self._lines = [text], [line]
+        elif self._parts and (indented or text.startswith("NVRM:")) and not _OWN_EVENT.match(text):
+            self._parts.append(text.removeprefix("NVRM:").strip())
+            self._lines.append(line)
+        else:
+            return text, (line,)
+        whole = " ".join(self._parts)
+        if not _COMPLETE.search(whole) and len(self._parts) < PART_LIMIT:
+            return None
+        lines = tuple(self._lines)
+        self._parts, self._lines = [], []
+        return whole, lines
+
+
+_VERSION = re.compile(
+    r"NVRM: loading NVIDIA UNIX .{0,60}?\bKernel Module\b.{0,40}?\s([0-9]{3,4})\.[0-9]{1,4}"
+)
+_OPENING = re.compile(r"NVRM: The NVIDIA GPU\b")
+_COMPLETE = re.compile(r"fallen off the bus|is not supported by")
+_OWN_EVENT = re.compile(r"NVRM: *(?:Xid|GPU|API mismatch)\b")
