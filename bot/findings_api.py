@@ -17,8 +17,8 @@ from starlette.routing import Route
 from bot.lifecycle.desk import Desk
 from bot.lifecycle.reports import ReportBook, Verdict
 from bot.lifecycle.rounds import Bell
-from checks.posted import Refused, complete, decode
 from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
+from checks.report_delta import Refused, complete, decode
 from reconciler.observe import Identity, Observer, UnavailableError
 
 log = structlog.get_logger("bot.findings_api")

@@ -9,8 +9,8 @@ if __name__ == "__main__":
     # msgspec imports typing_extensions when some other package brought it: 5 MB on every node, for nothing.
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
-from checks import agent
-from checks.settings import SettingsError, load
+from checks.agent import agent
+from checks.agent.settings import SettingsError, load
 
 USAGE = """usage: clusterwright agent [--config FILE], or python -m checks [--config FILE]
 

@@ -1,6 +1,6 @@
 """Check: one look at one thing of the node, and the rule by which looks become a finding.
 
-A look says what is wrong at this moment and nothing more; `checks.watch` folds looks over time. A look that
+A look says what is wrong at this moment and nothing more; `checks.debounce` folds looks over time. A look that
 was not possible is `Blind`, which reads neither as healthy nor as sick.
 """
 

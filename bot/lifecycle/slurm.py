@@ -13,13 +13,13 @@ import structlog
 
 from bot.lifecycle.desk import Desk
 from bot.lifecycle.reports import ReportBook
+from checks.agent.scheduler import look_once
 from checks.check import Scene
+from checks.debounce import Moment, Watch
 from checks.finding import Finding
 from checks.policy import Policy
-from checks.rounds import look_once
 from checks.slurm.node import SlurmNode, parse
 from checks.slurm.state import CHECKS, Expected
-from checks.watch import Moment, Watch
 
 log = structlog.get_logger("bot.lifecycle")
 

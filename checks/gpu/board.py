@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled
-from checks.gpu.sample import CORRUPTED_INFOROM, SUCCESS, Board, Gpus, describe
+from checks.gpu.snapshot import sampled
+from checks.gpu_sample import CORRUPTED_INFOROM, SUCCESS, Board, Gpus, describe
 
 EVERY_SECONDS = 600.0
 

@@ -2,9 +2,9 @@
 
 from checks.check import WELL, Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
-from checks.gpu.process import DEADLINE_SECONDS
-from checks.gpu.sample import Gpus
+from checks.gpu.nvml_process import DEADLINE_SECONDS
+from checks.gpu.snapshot import GRACE_SECONDS, NOT_ASKED
+from checks.gpu_sample import Gpus
 
 CRITICAL_MISSES = 2
 """Deadlines missed in a row that make it critical."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown, watched_seconds
 from checks.finding import Action, Severity
-from checks.gpu.held import newest, sampled
-from checks.gpu.sample import Gpus
+from checks.gpu.snapshot import newest, sampled
+from checks.gpu_sample import Gpus
 
 HOLD_PART = 0.5
 """Part of the threshold above which a rate that was too high is still too high (table 1.1, clears)."""

@@ -6,8 +6,8 @@ only where the fabric spans nodes and so has a cluster id.
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, sampled
-from checks.gpu.sample import Fabric, Gpus, Sample
+from checks.gpu.snapshot import GRACE_SECONDS, sampled
+from checks.gpu_sample import Fabric, Gpus, Sample
 
 NOT_SUPPORTED, COMPLETED = 0, 3
 """States (nvml.h, nvmlGpuFabricState_t); between them lie not started and in progress."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled
-from checks.gpu.sample import Gpus
+from checks.gpu.snapshot import sampled
+from checks.gpu_sample import Gpus
 
 MIB = 1 << 20
 

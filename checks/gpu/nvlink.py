@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, newest, sampled, step
-from checks.gpu.sample import Gpus, Sample
+from checks.gpu.snapshot import GRACE_SECONDS, newest, sampled, step
+from checks.gpu_sample import Gpus, Sample
 
 SXM_LINKS = {
     "10de:20b0": 12,

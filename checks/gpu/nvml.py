@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
+from checks.gpu_sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
 from checks.kernel.event import pci_address
 
 MEETING_SECONDS = 3.0

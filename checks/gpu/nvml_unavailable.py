@@ -7,8 +7,8 @@ no other check judges is left to a person (rule T10).
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
-from checks.gpu.sample import (
+from checks.gpu.snapshot import GRACE_SECONDS, NOT_ASKED
+from checks.gpu_sample import (
     ABSENT,
     ENDED,
     LIBRARY_NOT_FOUND,

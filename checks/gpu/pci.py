@@ -7,7 +7,7 @@ strings: joining Paths costs more than reading dozens of small files a minute.
 import os
 from pathlib import Path
 
-from checks.gpu.sample import PciGpu
+from checks.gpu_sample import PciGpu
 from checks.kernel.event import pci_address
 
 DEVICES = "sys/bus/pci/devices"

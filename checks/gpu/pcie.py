@@ -6,8 +6,8 @@ boot. An idle GPU lowers its link's generation, so that is judged only of one th
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown, watched_seconds
 from checks.finding import Action, Severity
-from checks.gpu.held import newest, sampled
-from checks.gpu.sample import Gpus, PciGpu, Sample
+from checks.gpu.snapshot import newest, sampled
+from checks.gpu_sample import Gpus, PciGpu, Sample
 
 GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
 """Link speed in GT/s of generations 1 to 6 (PCI Express base specification)."""

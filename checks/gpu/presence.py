@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
-from checks.gpu.sample import ABSENT, UNKNOWN, Gpus, PciGpu
+from checks.gpu.snapshot import GRACE_SECONDS, NOT_ASKED
+from checks.gpu_sample import ABSENT, UNKNOWN, Gpus, PciGpu
 from checks.policy import Expected
 
 _OF_THE_BUS = Rule(raise_polls=2, clear_polls=2)

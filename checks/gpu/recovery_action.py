@@ -2,8 +2,8 @@
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled
-from checks.gpu.sample import RESET_REQUIRED, Gpus, Sample
+from checks.gpu.snapshot import sampled
+from checks.gpu_sample import RESET_REQUIRED, Gpus, Sample
 from checks.kernel import recovery
 from checks.kernel.recovery import Wish
 

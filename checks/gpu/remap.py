@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled
-from checks.gpu.sample import Gpus, Sample
+from checks.gpu.snapshot import sampled
+from checks.gpu_sample import Gpus, Sample
 from checks.policy import GpuLimits
 
 Judge = Callable[[Sample, GpuLimits], Symptom | None]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled, step
-from checks.gpu.sample import Gpus, Sample
+from checks.gpu.snapshot import sampled, step
+from checks.gpu_sample import Gpus, Sample
 
 HARDWARE, HARDWARE_HEAT, POWER_BRAKE, SOFTWARE_HEAT = 0x8, 0x40, 0x80, 0x20
 """Bits of the reasons (nvml.h, nvmlClocksEventReason*)."""

@@ -10,7 +10,7 @@ import msgspec
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.host.read import text
+from checks.host.files import text
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 

@@ -2,7 +2,7 @@
 
 from checks.check import Blind, Check, Look, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.host.read import text
+from checks.host.files import text
 
 ONLINE = "sys/devices/system/cpu/online"
 """Ranges of processors, such as 0-95,97."""

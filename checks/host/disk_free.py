@@ -4,7 +4,7 @@ import os
 
 from checks.check import Blind, Check, Look, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.host.read import under
+from checks.host.files import under
 from checks.policy import HostLimits
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from checks.check import Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
+from checks.host.files import names, text
 from checks.host.infiniband import IFF_UP
-from checks.host.read import names, text
 from checks.policy import NetworkLimits
 
 CLASS = "sys/class/net"

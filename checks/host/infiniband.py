@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from checks.check import Past, Scene
-from checks.host.read import names, number, text
+from checks.host.files import names, number, text
 
 CLASS = "sys/class/infiniband"
 """One directory a device, with `ports/<n>/` and in it state, phys_state, rate, link_layer, counters/…"""

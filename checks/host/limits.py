@@ -5,7 +5,7 @@ from pathlib import Path
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.host import process
-from checks.host.read import number, text
+from checks.host.files import number, text
 
 _RULE = Rule(raise_polls=3, clear_polls=1)
 

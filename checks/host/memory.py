@@ -4,7 +4,7 @@ import re
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown
 from checks.finding import Action, Severity
-from checks.host.read import names, number, text
+from checks.host.files import names, number, text
 
 CONTROLLERS = "sys/devices/system/edac/mc"
 """One directory a memory controller, with one a DIMM (or rank) that counts its errors, corrected or not."""

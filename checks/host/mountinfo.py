@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from checks.host.read import names, text
+from checks.host.files import names, text
 
 SOURCES = ("proc/1/mountinfo", "proc/self/mountinfo")
 """The first process's mounts; where the kernel refuses them (it asks for rights over that process) our own,

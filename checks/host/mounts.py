@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
 from checks.host import mountinfo
-from checks.host.patience import Asked
-from checks.host.read import under
+from checks.host.files import under
+from checks.host.stat_probe import Asked
 
 NETWORK = frozenset({"nfs", "nfs4", "lustre", "ceph", "beegfs", "gpfs", "wekafs", "cifs", "fuse.sshfs"})
 """Kinds of file systems that wait for a server: their mounts are asked also when nobody expects them."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.host.read import names, text
+from checks.host.files import names, text
 
 CLASS = "sys/class/nvme"
 """One entry a controller, each with a file `state`: live, resetting, connecting, dead, …"""

@@ -12,7 +12,7 @@ import msgspec
 
 from checks.check import Check, Look, Rule, Scene, Seen, Symptom
 from checks.finding import Action, Severity
-from checks.host.asking import Asked, connect, greet, is_address, resolve
+from checks.host.net_probe import Asked, connect, greet, is_address, resolve
 
 API = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 """Variables by which the kubelet tells every container where the API server is."""

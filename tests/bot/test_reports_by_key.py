@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from checks.posted import shrink
 from checks.report import AUDIENCE, NodeReport
+from checks.report_delta import shrink
 from tests.bot.stage import Agent, Stage, reboot_required
 
 

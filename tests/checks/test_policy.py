@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from checks import catalogue
-from checks.mounted import MountedPolicy
+from checks import registry
+from checks.agent.policy_file import MountedPolicy
 from checks.policy import Expected, Policy, PolicyError, decode
 
 NAMES = frozenset({"ib-state", "clock"})
@@ -101,6 +101,6 @@ def test_a_place_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_checks_have_names_of_their_own_and_say_what_they_are_about() -> None:
-    names = [each.name for each in catalogue.CHECKS]
+    names = [each.name for each in registry.CHECKS]
     assert len(names) == len(set(names))
-    assert all(each.about and each.every_seconds >= 10 for each in catalogue.CHECKS)
+    assert all(each.about and each.every_seconds >= 10 for each in registry.CHECKS)

@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from checks.gpu.clients import COMPUTE, DRAWING
+from checks.gpu.gpu_users import COMPUTE, DRAWING
+from checks.gpu.nvml_process import Child, Silence
 from checks.gpu.pci import Bus, text
-from checks.gpu.process import Child, Silence
-from checks.gpu.sample import Library, Open, Read, Refused, describe
+from checks.gpu_sample import Library, Open, Read, Refused, describe
 from tests.lab.bench_cost import cost
 from tests.lab.bench_node import GPUS
 from tests.lab.bench_process import Usage, together_mb

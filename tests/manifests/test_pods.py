@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checks.settings import Settings
+from checks.agent.settings import Settings
 from reconciler.render.node_checks import NAME
 from tests.lab import manifests
 from tests.lab.kube.kube import Kube

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from checks.gpu.process import Child
-from tests.checks.gpu.course import ONE, TWO
+from checks.gpu.nvml_process import Child
+from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.missing import require
 from tests.lab.nvml.library import Machine, build
 

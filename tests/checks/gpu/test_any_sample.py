@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.catalogue import CHECKS
 from checks.check import Check
-from checks.gpu.sample import Board, Fabric, Gpus, Library, PciGpu, Refused, Sample
-from tests.checks.gpu.course import ONE, TWO, Course
+from checks.gpu_sample import Board, Fabric, Gpus, Library, PciGpu, Refused, Sample
+from checks.registry import CHECKS
+from tests.checks.gpu.harness import ONE, TWO, Course
 
 GPU_CHECKS = [each for each in CHECKS if each.needs is Gpus]
 COUNTER = st.none() | st.integers(0, 2**64 - 1)

@@ -5,9 +5,9 @@ import pytest
 from checks.check import Check
 from checks.finding import Action, Severity
 from checks.gpu import board, recovery_action
-from checks.gpu.sample import Board, Gpus
+from checks.gpu_sample import Board, Gpus
 from checks.policy import Expected, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, gpus, sample
 
 
 def wanting(action: int | None) -> Gpus:

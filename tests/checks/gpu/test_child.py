@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from checks.gpu.nvml import bit_error_rate
-from checks.gpu.process import Child, Silence, may_start
-from checks.gpu.sample import Fabric, Library, Open, Read, Refused, Sample
-from tests.checks.gpu.course import ONE, TWO
+from checks.gpu.nvml_process import Child, Silence, may_start
+from checks.gpu_sample import Fabric, Library, Open, Read, Refused, Sample
+from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.nvml.library import Machine, build
 
 RSS_LIMIT_KB = 35_000
@@ -131,7 +131,7 @@ def test_a_child_does_not_outlive_its_agent(environment: dict[str, str], machine
     machine.hangs.add((ONE, "*"))
     machine.write()
     agent = (
-        "from checks.gpu.process import Child; from checks.gpu.sample import Read; import os\n"
+        "from checks.gpu.nvml_process import Child; from checks.gpu_sample import Read; import os\n"
         f"child = Child(os.environ, 60); child._start(); print(child.pid, flush=True)\n"
         f"child.ask(Read({ONE!r}, False))"
     )
@@ -304,7 +304,7 @@ def test_a_field_that_is_not_supported_is_asked_for_again_only_with_the_board(
 
 
 def test_the_agent_does_not_import_pynvml() -> None:
-    code = "import checks.agent, checks.catalogue, sys; print('pynvml' in sys.modules)"
+    code = "import checks.agent.agent, checks.registry, sys; print('pynvml' in sys.modules)"
     told = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=30
     )

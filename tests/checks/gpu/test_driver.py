@@ -6,8 +6,8 @@ from checks.finding import Action, Severity
 from checks.gpu import ecc, recovery_action
 from checks.gpu.driver_unresponsive import CHECK as UNRESPONSIVE
 from checks.gpu.nvml_unavailable import CHECK as UNAVAILABLE
-from checks.gpu.sample import ENDED, Gpus, Refused
-from tests.checks.gpu.course import ONE, TWO, Course, bus, gpus, sample
+from checks.gpu_sample import ENDED, Gpus, Refused
+from tests.checks.gpu.harness import ONE, TWO, Course, bus, gpus, sample
 
 WELL = gpus(sample(ONE))
 BEFORE_GRACE, AFTER_GRACE = 100.0, 400.0

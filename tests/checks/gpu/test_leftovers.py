@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from checks.finding import Action, Severity
-from checks.gpu.clients import has_no_clients
+from checks.gpu.gpu_users import has_no_clients
 from checks.gpu.leftovers import CHECK, MIB
-from checks.gpu.sample import Gpus
+from checks.gpu_sample import Gpus
 from checks.policy import GpuLimits, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, gpus, sample
 from tests.lab.nvml.bus import use
 
 FREE = gpus(sample(ONE), sample(TWO))

@@ -4,9 +4,9 @@ import pytest
 
 from checks.finding import Action, Severity
 from checks.gpu import fabric, nvlink, pcie
-from checks.gpu.sample import Board, Fabric, Gpus
+from checks.gpu_sample import Board, Fabric, Gpus
 from checks.policy import Expected, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, bus, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, bus, gpus, sample
 
 THREE = "0000:52:00.0"
 JOINED = Fabric(state=3, status=0, clique=0, multinode=False)

@@ -6,9 +6,9 @@ from checks.check import Check
 from checks.finding import Action, Severity
 from checks.gpu import remap
 from checks.gpu.ecc import CORRECTED, SRAM, UNCORRECTED
-from checks.gpu.sample import Board, Gpus
+from checks.gpu_sample import Board, Gpus
 from checks.policy import GpuLimits, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, gpus, sample
 
 
 def uncorrected(total: int | None) -> Gpus:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from checks.gpu.pci import Bus, driver_gpus
-from checks.gpu.sample import PciGpu
-from tests.checks.gpu.course import ONE, TWO
+from checks.gpu_sample import PciGpu
+from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.nvml.bus import fall_off, plug, unload, unplug
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from checks.finding import Action, Severity
 from checks.gpu.presence import CHECK
-from checks.gpu.sample import Gpus, Library
+from checks.gpu_sample import Gpus, Library
 from checks.policy import Expected, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, bus, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, bus, gpus, sample
 
 THREE = "0000:52:00.0"
 WELL = gpus(sample(ONE), sample(TWO), sample(THREE))

@@ -4,10 +4,10 @@ import pytest
 
 from checks.check import Check
 from checks.finding import Action, Severity
-from checks.gpu.sample import Gpus
 from checks.gpu.slowdown import HARDWARE_CHECK, SOFTWARE_CHECK, TEMPERATURE
+from checks.gpu_sample import Gpus
 from checks.policy import GpuLimits, Policy
-from tests.checks.gpu.course import ONE, TWO, Course, gpus, sample
+from tests.checks.gpu.harness import ONE, TWO, Course, gpus, sample
 
 WELL = gpus(sample(ONE), sample(TWO))
 

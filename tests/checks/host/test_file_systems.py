@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from checks.host import disk_free, fs_readonly, mountinfo, mounts, vital
-from checks.host.patience import Asked
+from checks.host import critical_devices, disk_free, fs_readonly, mountinfo, mounts
+from checks.host.stat_probe import Asked
 from checks.policy import Expected, HostLimits, Policy
-from tests.checks.host.scenes import Server, blind, symptoms
+from tests.checks.host.harness import Server, blind, symptoms
 from tests.lab import hardware
 
 MOUNTINFO = "proc/1/mountinfo"
@@ -149,7 +149,7 @@ def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
         f"22 1 {how.split(' ')[0]} / {path} rw - ext4 {how.split(' ')[1]} rw\n" for path, how in lines.items()
     )
     hardware.write(root, MOUNTINFO, "".join(rows))
-    return vital.devices(root)
+    return critical_devices.devices(root)
 
 
 def number(root: Path, number: str, name: str) -> None:
@@ -175,4 +175,4 @@ def test_the_nodes_own_devices_are_known_by_name_where_sysfs_has_no_numbers(tmp_
 def test_a_node_without_devices_of_its_own_has_none(tmp_path: Path) -> None:
     assert on(tmp_path, "0:31 overlay", "0:40 /dev/mapper/gone") == frozenset()
     hardware.write(tmp_path, MOUNTINFO, "nonsense\n")
-    assert vital.devices(tmp_path) == frozenset()
+    assert critical_devices.devices(tmp_path) == frozenset()

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from checks.check import Scene, Seen
+from checks.debounce import Moment
 from checks.host import boot, clock, cpu, limits, memory, nvme, services
 from checks.host.boot import Boot
 from checks.host.clock import ClockState
 from checks.policy import Expected, Policy, Service
-from checks.watch import Moment
-from tests.checks.host.scenes import WALL, Server, blind, symptoms
+from tests.checks.host.harness import WALL, Server, blind, symptoms
 from tests.lab import hardware
 
 DIMM = "sys/devices/system/edac/mc/mc1/dimm0"

@@ -7,7 +7,7 @@ import pytest
 from checks.check import Check, Seen
 from checks.host import ethernet, ib_link, ib_state
 from checks.policy import Expected, Policy
-from tests.checks.host.scenes import Server, symptoms
+from tests.checks.host.harness import Server, symptoms
 
 PORT = "sys/class/infiniband/mlx5_3/ports/1"
 

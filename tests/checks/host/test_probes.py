@@ -20,11 +20,11 @@ from bot.incident import Cause
 from checks.check import Check, Scene, Seen
 from checks.finding import Action
 from checks.host import probes
-from checks.host.asking import Asked
+from checks.host.net_probe import Asked
 from checks.host.probes import API, Bot, Probes
 from checks.policy import Expected, NetworkLimits, Policy
 from checks.report import Inventory, NodeReport
-from tests.checks.host.scenes import WALL, Server, symptoms
+from tests.checks.host.harness import WALL, Server, symptoms
 from tests.lab.kube import certificates
 from tests.lab.missing import require
 

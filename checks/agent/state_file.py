@@ -1,0 +1,74 @@
+"""Saved: the agent's state as one file, replaced in one step, so that a killed agent leaves a whole one."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from checks.debounce import Memory
+from checks.finding import Finding
+from checks.kernel.standing import Kept
+
+STATE_FILE = "agent-state.json"
+"""Name of the saved state in the state directory."""
+
+log = logging.getLogger("checks.agent.state_file")
+
+
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file. `cursor` is the sequence of the last kernel record taken in, None before the first.
+
+    `pool` outlives a boot, and of `kernel` what is remembered of each GPU. `previous` is the boot before this
+    one, empty when it is not known. No report has a number above `sequence`.
+    """
+
+    boot_id: str
+    previous: str = ""
+    pool: str = ""
+    checks: dict[str, Memory] = {}
+    cursor: int | None = None
+    sequence: int = 0
+    branch: int | None = None
+    kernel: Kept = Kept()
+    blind_spots: tuple[Finding, ...] = ()
+
+
+class StateFile:
+    """The file in a directory that survives the agent."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / STATE_FILE
+        self._failed = False
+
+    def load(self) -> Saved | None:
+        """Return what was saved, None when there is nothing that can be used."""
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=Saved)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
+            return None
+
+    def save(self, saved: Saved) -> bool:
+        """Write the state and say whether it worked; a failure is logged once."""
+        new = self._file.with_suffix(".new")
+        try:
+            new.write_bytes(msgspec.json.encode(saved))
+            new.replace(self._file)
+        except OSError as error:
+            if not self._failed:
+                log.warning("state cannot be saved, a restart will lose it: %s: %s", self._file, error)
+            self._failed = True
+        else:
+            self._failed = False
+        return not self._failed
+
+
+def for_boot(saved: Saved | None, boot_id: str) -> Saved:
+    """Return what holds in this boot of what was saved."""
+    if saved is None:
+        return Saved(boot_id=boot_id)
+    if saved.boot_id == boot_id:
+        return saved
+    return Saved(boot_id=boot_id, previous=saved.boot_id, pool=saved.pool, kernel=saved.kernel.of_next_boot())
