@@ -6,11 +6,11 @@
 import msgspec
 
 
-class Open(msgspec.Struct, frozen=True, tag="open"):
+class OpenLibrary(msgspec.Struct, frozen=True, tag="open"):
     """Ask the child to open the library and to list its GPUs."""
 
 
-class Read(msgspec.Struct, frozen=True, tag="read"):
+class ReadGpu(msgspec.Struct, frozen=True, tag="read"):
     """Ask for one GPU by its PCI address.
 
     With `board` also for what is slow to read and seldom changes, with `memory` for how much is in use.
@@ -21,10 +21,10 @@ class Read(msgspec.Struct, frozen=True, tag="read"):
     memory: bool = False
 
 
-Request = Open | Read
+NvmlRequest = OpenLibrary | ReadGpu
 
 
-class Library(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
+class NvmlLibrary(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
     """The opened library: its versions, and the addresses of the GPUs it lists, as far as there was time.
 
     `unreadable` are the return codes of listed GPUs that did not even tell their address.
@@ -36,14 +36,14 @@ class Library(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
     unreadable: tuple[int, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class NvmlRefused(msgspec.Struct, frozen=True, tag="refused"):
     """The library could not be opened: which call said so, and its return code."""
 
     call: str
     code: int
 
 
-class Fabric(msgspec.Struct, frozen=True, kw_only=True):
+class FabricSample(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU's place in the NVLink fabric: nvmlGpuFabricState_t, a return code, and the clique.
 
     `multinode` tells whether the fabric has a cluster id, as those that span nodes have.
@@ -55,7 +55,7 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     multinode: bool
 
 
-class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BoardSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is read every ten minutes. `inforom` and `power` are return codes, 0 when they could be read.
 
     `read_at` is the uptime in seconds when the round began that read it.
@@ -71,7 +71,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_at: float = 0.0
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
+class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
     """One GPU at one moment. `failed` is the return code when it could not be read at all, 0 otherwise.
 
     `asked_at` is the uptime in seconds when the round began that read it. Counters are totals since the
@@ -106,12 +106,12 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     slowed_sw_ns: int | None = None
     margin: int | None = None
     memory_used: int | None = None
-    fabric: Fabric | None = None
-    board: Board | None = None
+    fabric: FabricSample | None = None
+    board: BoardSample | None = None
     denied: tuple[tuple[str, int], ...] = ()
 
 
-Answer = Library | Refused | Sample
+NvmlAnswer = NvmlLibrary | NvmlRefused | GpuSample
 
 
 class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
         return self.driver in (None, "nvidia")
 
 
-class Gpus(msgspec.Struct, frozen=True, kw_only=True):
+class GpuSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node as three witnesses see them: the PCI bus, the driver's files, NVML.
 
     A witness that could not be asked is None. `switches` counts NVSwitch bridges. `samples` holds the newest
@@ -147,10 +147,10 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
     pci: tuple[PciGpu, ...] | None = None
     switches: int = 0
     driver: tuple[str, ...] | None = None
-    library: Library | None = None
-    refused: Refused | None = None
-    samples: tuple[Sample, ...] = ()
-    left_alone: tuple[str, ...] = ()
+    library: NvmlLibrary | None = None
+    refused: NvmlRefused | None = None
+    samples: tuple[GpuSample, ...] = ()
+    excluded: tuple[str, ...] = ()
     misses: int = 0
     missed: str = ""
     rounds: int = 0

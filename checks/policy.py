@@ -30,13 +30,13 @@ Endpoint = Annotated[
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
-class Written(
+class PolicyStruct(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True, rename="camel"
 ):
     """A value that people write; unknown fields are refused, and what is a default is not written back."""
 
 
-class Expected(Written, frozen=True):
+class Expected(PolicyStruct, frozen=True):
     """What a whole node of the pool has; what is left out is not expected and not judged.
 
     `gpu_device` and `gpu_board` are the GPUs' PCI device and subsystem ids (`10de:2330`). `ib_ports` are
@@ -68,7 +68,7 @@ class Expected(Written, frozen=True):
     endpoints: Annotated[tuple[Endpoint, ...], msgspec.Meta(max_length=16)] = ()
 
 
-class Service(Written, frozen=True):
+class Service(PolicyStruct, frozen=True):
     """A program that the init system keeps running; `process` is its short name (15 letters at most)."""
 
     name: DeviceName
@@ -84,7 +84,7 @@ SERVICES = (
 """Watched, once they have run in this boot, unless the policy names others."""
 
 
-class GpuLimits(Written, frozen=True):
+class GpuLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.1, per GPU.
 
     Corrected ECC errors a second that warn (ours: 10 for 5 min) and that are critical (1,000; NVSentinel saw
@@ -110,7 +110,7 @@ class GpuLimits(Written, frozen=True):
     leftover_mib: Number = 500.0
 
 
-class NetworkLimits(Written, frozen=True):
+class NetworkLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.2.
 
     An InfiniBand port that is down is critical after `ib_down_seconds` (gpud 4 min). `ib_flaps` link losses
@@ -129,7 +129,7 @@ class NetworkLimits(Written, frozen=True):
     probe_seconds: Annotated[float, msgspec.Meta(gt=0, le=10)] = 3.0
 
 
-class HostLimits(Written, frozen=True):
+class HostLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.3.
 
     Free space that warns (gpud 10 % or 500 MB) and that clears (15 %). A mount hangs when its stat takes
@@ -166,7 +166,7 @@ class HostLimits(Written, frozen=True):
             raise ValueError("diskClearPercent is below diskFreePercent")
 
 
-class Policy(Written, frozen=True):
+class Policy(PolicyStruct, frozen=True):
     """What a node of one pool is to be, when its checks speak up, and which of them are off, by name."""
 
     expected: Expected = Expected()

@@ -1,6 +1,6 @@
-"""Catalogue: every check and every door there is. A new check is one new file and one line here."""
+"""Registry: every check of the node, in order. A new check is one new file and one line here."""
 
-from checks.check import Check, Door
+from checks.check import Check
 from checks.gpu import (
     board,
     driver_unresponsive,
@@ -15,7 +15,6 @@ from checks.gpu import (
     remap,
     slowdown,
 )
-from checks.gpu.sampler import GpuDoor
 from checks.host import (
     boot,
     clock,
@@ -73,16 +72,11 @@ CHECKS: tuple[Check, ...] = (
     limits.CHECK,
     limits.ZOMBIES,
     boot.CHECK,
-    # Last: they wait for servers that do not answer.
+    # Last, because they wait for servers that do not answer.
     probes.CHECK,
     mounts.CHECK,
 )
-"""In the order in which they look."""
+"""In the order in which they run."""
 
 NAMES = frozenset(each.name for each in CHECKS)
-"""Their names, as a policy may switch them off."""
-
-
-def doors() -> tuple[Door, ...]:
-    """Return new doors, closed until their first fetch."""
-    return (GpuDoor(),)
+"""Their names, by which a policy switches them off."""

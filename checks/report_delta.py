@@ -1,8 +1,8 @@
-"""PostedReport: a NodeReport as it goes over the wire, without what the bot holds already.
+"""ReportDelta: a NodeReport as it goes over the wire, without what the bot already holds.
 
-What has not changed since a report that the bot took is named by key, so a node with standing faults sends a
-few hundred bytes. A bot that does not hold that report says so and gets the whole state: nothing is ever
-guessed. Plain NodeReports are PostedReports too.
+What has not changed since a report that the bot accepted is named by key, so a node with standing faults sends
+a few hundred bytes. A bot that does not hold that report says so and gets the whole state: nothing is ever
+guessed. A plain NodeReport is a valid ReportDelta too.
 """
 
 from collections import Counter
@@ -14,11 +14,11 @@ from checks.finding import Finding
 from checks.report import Inventory, NodeReport
 
 
-class PostedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """A NodeReport, or what of it differs from the report number `base` of the same boot.
+class ReportDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A NodeReport, or how it differs from report number `base` of the same boot.
 
-    `unchanged` and `unchanged_blind_spots` are keys of findings to be taken from there, and so is the
-    inventory when it is None.
+    `unchanged` and `unchanged_blind_spots` are keys of findings to take from that report. An inventory of
+    None is taken from there too.
     """
 
     node: str
@@ -34,10 +34,10 @@ class PostedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     unchanged_blind_spots: tuple[str, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The bot's answer to a report that it did not take; a newer bot may say more.
+class ReportRejected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bot's answer to a report that it did not accept; a newer bot may add fields.
 
-    `held` is the number of a later report of this boot, `resend` asks for the whole state.
+    `held` is the number of a later report of this boot. `resend` asks for the whole state.
     """
 
     error: str
@@ -45,25 +45,25 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resend: bool = False
 
 
-def decode(body: bytes) -> PostedReport:
+def decode(body: bytes) -> ReportDelta:
     """Return the report in `body`; raises msgspec.DecodeError naming what is wrong."""
-    posted = msgspec.json.decode(body, type=PostedReport)
-    if posted.base is None and (posted.inventory is None or posted.unchanged or posted.unchanged_blind_spots):
+    delta = msgspec.json.decode(body, type=ReportDelta)
+    if delta.base is None and (delta.inventory is None or delta.unchanged or delta.unchanged_blind_spots):
         raise msgspec.ValidationError("Object refers to an earlier report without naming it - at `$.base`")
-    return posted
+    return delta
 
 
-def shrink(report: NodeReport, taken: NodeReport | None) -> PostedReport:
-    """Return the report without what the bot has taken with `taken`, None for nothing."""
-    whole = PostedReport(**{name: getattr(report, name) for name in report.__struct_fields__})
-    if taken is None or taken.boot_id != report.boot_id:
+def make_delta(report: NodeReport, accepted: NodeReport | None) -> ReportDelta:
+    """Return the report without what the bot holds since it accepted `accepted`, None for nothing."""
+    whole = ReportDelta(**{name: getattr(report, name) for name in report.__struct_fields__})
+    if accepted is None or accepted.boot_id != report.boot_id:
         return whole
-    findings, same = _split(report.findings, taken.findings)
-    spots, same_spots = _split(report.blind_spots, taken.blind_spots)
+    findings, same = _split(report.findings, accepted.findings)
+    spots, same_spots = _split(report.blind_spots, accepted.blind_spots)
     return msgspec.structs.replace(
         whole,
-        base=taken.sequence,
-        inventory=None if report.inventory == taken.inventory else report.inventory,
+        base=accepted.sequence,
+        inventory=None if report.inventory == accepted.inventory else report.inventory,
         findings=findings,
         unchanged=same,
         blind_spots=spots,
@@ -71,25 +71,25 @@ def shrink(report: NodeReport, taken: NodeReport | None) -> PostedReport:
     )
 
 
-def complete(posted: PostedReport, held: NodeReport | None) -> NodeReport | None:
-    """Return the whole report, its findings by key; None when `held` is not what `posted` refers to."""
-    if posted.base is None:
+def apply_delta(delta: ReportDelta, held: NodeReport | None) -> NodeReport | None:
+    """Return the whole report, its findings by key; None when `held` is not what `delta` refers to."""
+    if delta.base is None:
         base = None
-    elif held is not None and (held.boot_id, held.sequence) == (posted.boot_id, posted.base):
+    elif held is not None and (held.boot_id, held.sequence) == (delta.boot_id, delta.base):
         base = held
     else:
         return None
-    findings = _join(posted.findings, posted.unchanged, base.findings if base else ())
-    spots = _join(posted.blind_spots, posted.unchanged_blind_spots, base.blind_spots if base else ())
-    inventory = posted.inventory or (base.inventory if base else None)
+    findings = _join(delta.findings, delta.unchanged, base.findings if base else ())
+    spots = _join(delta.blind_spots, delta.unchanged_blind_spots, base.blind_spots if base else ())
+    inventory = delta.inventory or (base.inventory if base else None)
     if findings is None or spots is None or inventory is None:
         return None
     return NodeReport(
-        node=posted.node,
-        boot_id=posted.boot_id,
-        sequence=posted.sequence,
-        sent_at=posted.sent_at,
-        agent_version=posted.agent_version,
+        node=delta.node,
+        boot_id=delta.boot_id,
+        sequence=delta.sequence,
+        sent_at=delta.sent_at,
+        agent_version=delta.agent_version,
         inventory=inventory,
         findings=findings,
         blind_spots=spots,
@@ -99,7 +99,7 @@ def complete(posted: PostedReport, held: NodeReport | None) -> NodeReport | None
 def _split(
     now: tuple[Finding, ...], before: tuple[Finding, ...]
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Return what is new or different, and the keys of what is the same; a key met twice names nothing."""
+    """Return what is new or different, and the keys of what is the same; an ambiguous key names nothing."""
     times = Counter(each.key for each in (*now, *before))
     known = {each.key: each for each in before if times[each.key] == 2}
     same = tuple(each.key for each in now if known.get(each.key) == each)

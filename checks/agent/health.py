@@ -1,30 +1,30 @@
-"""Health: how the agent itself is, for `/healthz` and for Prometheus. Pure: a snapshot becomes words.
+"""Health: the state of the agent itself, for `/healthz` and for Prometheus. Pure: a snapshot becomes text.
 
-The agent is alive while it comes round to the kernel log; nothing else restarts it. A bot that is away, a
-stuck driver or a full disk are said as trouble, and they are no reason to lose what the agent knows (T14).
+The agent is alive while it keeps reading the kernel log; nothing else restarts it. An unreachable bot, a stuck
+driver or a full disk are reported as trouble. They are no reason to lose what the agent knows (T14).
 """
 
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
-ROUND_LIMIT_SECONDS = 90.0
-"""Time without a round of the reading thread after which the agent is hung: three of its waits."""
+STEP_LIMIT_SECONDS = 90.0
+"""Time without a step of the reading thread after which the agent is hung: three of its waits."""
 
 REPORT_LIMIT_SECONDS = 120.0
-"""Time without an accepted report that is said as trouble: about four report intervals."""
+"""Time without an accepted report that counts as trouble: about four report intervals."""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """The agent at one moment. Ages are seconds; `report_age` is None before the first accepted report.
 
-    `sequence` is the number of the last kernel record read, `blind_spots` what is not seen, by code.
-    `child` is whether the NVML process runs, None on a node without GPUs. `findings` counts by severity,
-    `answers` the reports sent by HTTP status, `none` for no answer.
+    `sequence` is the number of the last kernel record read, `blind_spots` the codes of what is not seen.
+    `child` is whether the NVML process runs, None on a node without GPUs. `findings` counts findings by
+    severity, `answers` the reports sent by HTTP status, `none` for no answer.
     """
 
     age: float
-    round_age: float
+    step_age: float
     report_age: float | None
     sequence: int | None
     lost: int
@@ -37,12 +37,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> bool:
-        """Whether the agent does its work; a restart is the answer when not."""
-        return self.round_age <= ROUND_LIMIT_SECONDS
+        """Whether the agent does its work; if not, a restart helps."""
+        return self.step_age <= STEP_LIMIT_SECONDS
 
     @property
     def trouble(self) -> tuple[str, ...]:
-        """What is wrong with the agent, in words."""
+        """What is wrong with the agent, for people."""
         return tuple(_trouble(self))
 
 
@@ -61,7 +61,7 @@ def metrics(health: Health) -> tuple[int, str, bytes]:
 
 def _trouble(health: Health) -> Iterator[str]:
     if not health.alive:
-        yield f"the kernel log has not been looked at for {health.round_age:.0f} s"
+        yield f"the kernel log has not been read for {health.step_age:.0f} s"
     if health.report_age is None and health.age > REPORT_LIMIT_SECONDS:
         yield "no report has been accepted since the start"
     elif health.report_age is not None and health.report_age > REPORT_LIMIT_SECONDS:
@@ -71,21 +71,21 @@ def _trouble(health: Health) -> Iterator[str]:
 
 def _lines(health: Health) -> Iterator[str]:
     yield from _one("age_seconds", "gauge", "Time since the agent started.", health.age)
-    yield from _one(
-        "round_age_seconds", "gauge", "Time since the kernel log was looked at.", health.round_age
-    )
+    yield from _one("round_age_seconds", "gauge", "Time since the kernel log was last read.", health.step_age)
     if health.report_age is not None:
         text = "Time since the bot last accepted a report."
         yield from _one("report_age_seconds", "gauge", text, health.report_age)
     if health.sequence is not None:
         text = "Number of the last kernel record read."
         yield from _one("kernel_log_sequence", "gauge", text, health.sequence)
-    text = "Kernel records that were overwritten unread in the last hour."
+    text = "Kernel records overwritten unread in the last hour."
     yield from _one("kernel_records_lost", "gauge", text, health.lost)
     if health.child is not None:
         yield from _one("nvml_child_up", "gauge", "Whether the NVML process runs.", int(health.child))
-    yield from _one("blind_spots", "gauge", "Things the agent cannot see.", len(health.blind_spots))
-    yield from _many("findings", "gauge", "Findings that stand.", "severity", health.findings)
+    yield from _one(
+        "blind_spots", "gauge", "Parts of the node that the agent cannot see.", len(health.blind_spots)
+    )
+    yield from _many("findings", "gauge", "Open findings.", "severity", health.findings)
     yield from _many("reports_total", "counter", "Reports sent, by answer.", "status", health.answers)
     yield from _one("cpu_seconds_total", "counter", "CPU time used, without children.", health.cpu_seconds)
     yield from _one("resident_bytes", "gauge", "Resident memory, without children.", health.resident_bytes)

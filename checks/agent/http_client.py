@@ -1,7 +1,7 @@
-"""Wire: as much of HTTP/1.1 as the agent speaks, over one connection that stays open between reports.
+"""HTTP client: as much of HTTP/1.1 as the agent needs, over one connection that stays open between reports.
 
-The standard library's client brings a mail parser, 1.2 MB on every node, and a new TLS connection for each
-report costs more than everything else the idle agent does.
+The standard library's client imports a mail parser, 1.2 MB on every node. A new TLS connection for each report
+would cost more than everything else that an idle agent does.
 """
 
 import re
@@ -17,12 +17,12 @@ BODY_LIMIT = 4096
 """Bytes of an answer's body that are read; the bot's have fewer than 200."""
 
 
-class WireError(Exception):
-    """No answer was to be had; the text says why. Try again later."""
+class HttpError(Exception):
+    """There was no answer; the text says why. Try again later."""
 
 
-class Wire:
-    """A connection to `url`, made when it is needed. `ca_file` is read for each one: it may be renewed.
+class HttpClient:
+    """A connection to `url`, opened when needed. `ca_file` is read for each one, because it may be renewed.
 
     `timeout_seconds` bounds each step: connecting, sending, each wait for more of the answer.
     """
@@ -36,7 +36,7 @@ class Wire:
     def post(self, path: str, token: str, body: bytes) -> tuple[int, bytes]:
         """Return status and body of the answer to `body`; raises WireError when there is none.
 
-        A connection that the other side has closed meanwhile is replaced, and the request sent once more.
+        A connection that the other side closed in the meantime is replaced, and the request sent once more.
         """
         head = (
             f"POST {self._address.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {_host(self._address)}\r\n"
@@ -51,12 +51,12 @@ class Wire:
             return self._exchange(self._socket, request)
         except ssl.SSLCertVerificationError as error:
             self.close()
-            raise WireError(
+            raise HttpError(
                 f"its certificate is not trusted ({error.verify_message}); check ca_file"
             ) from error
         except (OSError, ValueError) as error:
             self.close()
-            raise WireError(f"{type(error).__name__}: {error}") from error
+            raise HttpError(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Close the connection; the next request makes another."""
@@ -110,7 +110,7 @@ def _head(connection: socket.socket, received: bytes) -> tuple[bytes, bytes]:
             raise ConnectionResetError("the connection was closed without an answer")
         received += part
         if len(received) > HEAD_LIMIT + BODY_LIMIT:
-            raise ValueError("the answer is not one of a bot: its head does not end")
+            raise ValueError("the answer does not come from a bot: its head does not end")
     head, _, rest = received.partition(b"\r\n\r\n")
     return head, rest
 

@@ -1,12 +1,14 @@
-"""Serve: two pages over HTTP/1.1, one request at a time, for probes and Prometheus.
+"""HTTP server: a few pages over HTTP/1.1, one request at a time, for probes and Prometheus.
 
-`http.server` would bring http.client and its mail parser, 2 MB on every node.
+`http.server` would import http.client and its mail parser, 2 MB on every node.
 """
 
 import logging
 import socket
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
+
+from checks.agent.runtime import Runtime
 
 REQUEST_LIMIT = 8192
 """Bytes of a request that are read; more is refused."""
@@ -20,20 +22,21 @@ Page = Callable[[], tuple[int, str, bytes]]
 log = logging.getLogger("checks.agent.http_server")
 
 
-class PageServer:
+class HttpServer:
     """Serves `pages` by path at `listen` (`host:port`, empty for nowhere) in a thread of its own.
 
-    An address that cannot be had is said once and costs the pages only.
+    An address that is not available is logged once and costs only the pages.
     """
 
-    def __init__(self, listen: str, pages: Mapping[str, Page]) -> None:
+    def __init__(self, listen: str, pages: Mapping[str, Page], runtime: Runtime) -> None:
         self._listen = listen
         self._pages = pages
+        self._runtime = runtime
         self._socket: socket.socket | None = None
         self.port: int | None = None
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         if not self._listen:
             return
         host, _, port = self._listen.rpartition(":")
@@ -44,10 +47,10 @@ class PageServer:
             log.warning("health pages cannot be served at %s: %s", self._listen, error)
             return
         self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._run, args=(self._socket,), name="pages", daemon=True).start()
+        self._runtime.start_thread("pages", partial(self._run, self._socket))
 
     def stop(self) -> None:
-        """Give the address back; a request under way is cut off."""
+        """Release the address; a request that is being served is cut off."""
         if self._socket is not None:
             self._socket.close()
 

@@ -1,7 +1,7 @@
-"""Mounted policy: the file on the node that holds what the cluster's repository says about its checks.
+"""Policy file: the file on the node that holds what the cluster's repository says about its checks.
 
-Looked at on every tick and read again when it changed, so that a new policy needs no restart. A file that
-cannot be used leaves the last good policy in force and says why.
+The agent looks at it on every tick and reads it again when it changed, so a new policy needs no restart. A file
+that cannot be used leaves the last valid policy in force, and the reason is reported.
 """
 
 import logging
@@ -16,8 +16,9 @@ log = logging.getLogger("checks.agent.policy_file")
 _POOL = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
 
 
-class MountedPolicy:
-    """The policy in force. `directory` holds one `<pool>.json` a pool, `checks` are the names there are.
+class PolicyFile:
+    """The policy in force. `directory` holds one `<pool>.json` for each pool; `checks` are the
+    names of all checks.
 
     Safe to refresh from several threads.
     """
@@ -61,5 +62,5 @@ class MountedPolicy:
 
     def _complain(self, trouble: str) -> None:
         if trouble != self.trouble:
-            log.warning("policy cannot be used, the last good one stays: %s", trouble)
+            log.warning("policy cannot be used, the last valid one stays in force: %s", trouble)
         self.trouble = trouble

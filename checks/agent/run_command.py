@@ -1,33 +1,25 @@
-"""`clusterwright checks run`: look once with passive checks, and `list`: say which there are.
+"""`clusterwright checks run`: run passive checks once on this node; `list`: name them.
 
-One look has no memory: what lasts, grows or comes back is for the agent to tell. What is shown is what a
-first look found, before the agent's patience.
+A single run has no memory: only the agent can tell what lasts, grows or comes back. The output shows what one
+observation found, before any debouncing.
 """
 
-import argparse
+import os
 import sys
 import time
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import msgspec
 
-from checks import registry
-from checks.agent.scheduler import look_once
-from checks.check import Blind, Check, Look, Scene, Symptom
+from checks.check import Check, CheckContext, CheckResult, NodeFacts, Symptom, Unobservable, failed, run_check
+from checks.command_line import CommandParser, UsageError
+from checks.gpu.sampler import GpuSampler
 from checks.policy import Policy, PolicyError, decode
+from checks.registry import CHECKS, NAMES
 
 
-class WrongUseError(Exception):
-    """The request cannot be carried out; the text says what is wrong and how to mend it."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise WrongUseError(f"{message}; see clusterwright checks --help")
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one check found: `state` is `well`, `sick` or `blind`."""
 
     check: str
@@ -43,7 +35,7 @@ def main(argv: list[str], out: BinaryIO) -> int:
         arguments = _parser().parse_args(argv)
         policy = _policy(arguments.policy)
         chosen = _chosen(arguments.names)
-    except WrongUseError as wrong:
+    except UsageError as wrong:
         sys.stderr.write(f"clusterwright checks: {wrong}\n")
         return 2
     if arguments.command == "list":
@@ -58,28 +50,32 @@ def main(argv: list[str], out: BinaryIO) -> int:
     return int(any(each.state != "well" for each in results))
 
 
-def run(chosen: tuple[Check, ...], root: Path, policy: Policy) -> list[Result]:
-    """Look once with each of the checks."""
-    scene = Scene(root=root, now=time.time(), uptime=time.monotonic(), policy=policy)
-    wanted = {each.needs for each in chosen}
-    doors = [each for each in registry.doors() if each.gives in wanted]
+def run(chosen: tuple[Check, ...], root: Path, policy: Policy) -> list[RunResult]:
+    """Run each of the checks once."""
+    context = CheckContext(root=root, now=time.time(), uptime=time.monotonic(), policy=policy)
+    if any(each.needs_gpus for each in chosen):
+        context = msgspec.structs.replace(context, facts=_sample_gpus(context))
+    return [_result(each, run_check(each, context)) for each in chosen]
+
+
+def _sample_gpus(context: CheckContext) -> NodeFacts:
+    sampler = GpuSampler(os.environ)
     try:
-        fetched = {each.gives: each.fetch(scene) for each in doors}
-        scene = msgspec.structs.replace(scene, fetched=fetched)
-        return [_result(each, look_once(each, scene)) for each in chosen]
+        return NodeFacts(gpus=sampler.sample(context))
+    except Exception as error:  # noqa: BLE001 - without a sample the checks that need it are blind
+        return NodeFacts(gpus=failed(error))
     finally:
-        for each in doors:
-            each.close()
+        sampler.close()
 
 
-def _result(check: Check, look: Look) -> Result:
-    if isinstance(look, Blind):
-        return Result(check=check.name, about=check.about, state="blind", reason=look.reason)
-    found = tuple(each for each in look.symptoms if not each.only_holds)
-    return Result(check=check.name, about=check.about, state="sick" if found else "well", symptoms=found)
+def _result(check: Check, result: CheckResult) -> RunResult:
+    if isinstance(result, Unobservable):
+        return RunResult(check=check.name, about=check.about, state="blind", reason=result.reason)
+    found = tuple(each for each in result.symptoms if not each.only_holds)
+    return RunResult(check=check.name, about=check.about, state="sick" if found else "well", symptoms=found)
 
 
-def _lines(result: Result) -> str:
+def _lines(result: RunResult) -> str:
     head = f"{result.state:<6} {result.check:<20} "
     match result.state:
         case "well":
@@ -96,37 +92,35 @@ def _lines(result: Result) -> str:
 
 
 def _chosen(names: list[str]) -> tuple[Check, ...]:
-    unknown = sorted(set(names) - registry.NAMES)
+    unknown = sorted(set(names) - NAMES)
     if unknown:
-        raise WrongUseError(f"no such check: {', '.join(unknown)}; `clusterwright checks list` names them")
-    # What only a running agent can know, such as the boot before, is not looked at.
-    given = {each.gives for each in registry.doors()}
-    looking = (each for each in registry.CHECKS if each.needs is None or each.needs in given)
-    return tuple(each for each in looking if not names or each.name in names)
+        raise UsageError(f"no such check: {', '.join(unknown)}; `clusterwright checks list` names them")
+    single_run = (each for each in CHECKS if not each.needs_agent)
+    return tuple(each for each in single_run if not names or each.name in names)
 
 
 def _policy(file: Path | None) -> Policy:
     if file is None:
         return Policy()
     try:
-        return decode(file.read_bytes(), registry.NAMES)
+        return decode(file.read_bytes(), NAMES)
     except OSError as error:
-        raise WrongUseError(f"--policy {file}: cannot be read ({error.strerror})") from error
+        raise UsageError(f"--policy {file}: cannot be read ({error.strerror})") from error
     except PolicyError as error:
-        raise WrongUseError(f"--policy {file}: {error}") from error
+        raise UsageError(f"--policy {file}: {error}") from error
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="clusterwright checks",
-        description="Look once with passive checks at this node, or list which there are.",
+def _parser() -> CommandParser:
+    parser = CommandParser(
+        "clusterwright checks",
+        description="Run passive checks once on this node, or list them.",
         epilog="Example: clusterwright checks run ib-state nvme --format json\n"
         "Exit codes: 0 all well, 1 something is wrong or cannot be seen, 2 wrong use",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    parser.add_argument("command", choices=("run", "list"), help="run: look and print; list: name the checks")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="checks to look with (all)")
+    parser.add_argument(
+        "command", choices=("run", "list"), help="run: check and print; list: name the checks"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="checks to run (all)")
     parser.add_argument("--root", type=Path, default=Path("/"), help="where the node's file system is (/)")
     parser.add_argument("--policy", type=Path, metavar="FILE", help="a pool's policy, as the agent reads it")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how to print (table)")

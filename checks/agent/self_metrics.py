@@ -1,4 +1,4 @@
-"""Pulse: what the agent notes about itself while it works, and the snapshot that its health pages show."""
+"""Self metrics: what the agent records about itself, and the snapshot that its health pages show."""
 
 import os
 import threading
@@ -11,25 +11,25 @@ from checks.agent.health import Health
 from checks.finding import Finding
 
 STATM = Path("/proc/self/statm")
-"""The agent's own memory in pages; not under the root, which is the node's."""
+"""The agent's own memory in pages. Not under the root, which is the node's."""
 
 
-class Pulse:
+class SelfMetrics:
     """`clock` gives seconds since boot. The reading and the reporting thread write, the pages read."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._began = self._round_at = clock()
+        self._began = self._step_at = clock()
         self._accepted_at: float | None = None
         self._answers: Counter[str] = Counter()
 
-    def beat(self) -> None:
-        """Note that the kernel log has been looked at."""
-        self._round_at = self._clock()
+    def record_step(self) -> None:
+        """Record that the kernel log was read."""
+        self._step_at = self._clock()
 
-    def hear(self, status: int | None, *, accepted: bool) -> None:
-        """Note what became of a report."""
+    def record_report(self, status: int | None, *, accepted: bool) -> None:
+        """Record what became of a report."""
         with self._lock:
             self._answers["none" if status is None else str(status)] += 1
             if accepted:
@@ -49,7 +49,7 @@ class Pulse:
             accepted_at, answers = self._accepted_at, dict(self._answers)
         return Health(
             age=now - self._began,
-            round_age=now - self._round_at,
+            step_age=now - self._step_at,
             report_age=None if accepted_at is None else now - accepted_at,
             sequence=sequence,
             lost=sum(each.count for each in spots if each.code == "log-lost"),

@@ -1,11 +1,11 @@
-"""Saved: the agent's state as one file, replaced in one step, so that a killed agent leaves a whole one."""
+"""State file: the agent's state as one file, replaced in one step, so that a killed agent leaves a whole file."""
 
 import logging
 from pathlib import Path
 
 import msgspec
 
-from checks.debounce import Memory
+from checks.debounce import CheckMemory
 from checks.finding import Finding
 from checks.kernel.standing import Kept
 
@@ -15,17 +15,17 @@ STATE_FILE = "agent-state.json"
 log = logging.getLogger("checks.agent.state_file")
 
 
-class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file. `cursor` is the sequence of the last kernel record taken in, None before the first.
+class SavedState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content. `cursor` is the sequence of the last kernel record that was recorded, None before the first.
 
-    `pool` outlives a boot, and of `kernel` what is remembered of each GPU. `previous` is the boot before this
-    one, empty when it is not known. No report has a number above `sequence`.
+    `pool` outlives a boot, and so does what `kernel` remembers of each GPU. `previous` is the boot before this
+    one, empty when unknown. No report has a number above `sequence`.
     """
 
     boot_id: str
     previous: str = ""
     pool: str = ""
-    checks: dict[str, Memory] = {}
+    checks: dict[str, CheckMemory] = {}
     cursor: int | None = None
     sequence: int = 0
     branch: int | None = None
@@ -40,17 +40,17 @@ class StateFile:
         self._file = directory / STATE_FILE
         self._failed = False
 
-    def load(self) -> Saved | None:
-        """Return what was saved, None when there is nothing that can be used."""
+    def load(self) -> SavedState | None:
+        """Return what was saved, None when nothing usable is there."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Saved)
+            return msgspec.json.decode(self._file.read_bytes(), type=SavedState)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            log.warning("saved state cannot be read, starting anew: %s: %s", self._file, error)
+            log.warning("saved state cannot be read, starting without it: %s: %s", self._file, error)
             return None
 
-    def save(self, saved: Saved) -> bool:
+    def save(self, saved: SavedState) -> bool:
         """Write the state and say whether it worked; a failure is logged once."""
         new = self._file.with_suffix(".new")
         try:
@@ -58,17 +58,19 @@ class StateFile:
             new.replace(self._file)
         except OSError as error:
             if not self._failed:
-                log.warning("state cannot be saved, a restart will lose it: %s: %s", self._file, error)
+                log.warning("state cannot be saved, a restart would lose it: %s: %s", self._file, error)
             self._failed = True
         else:
             self._failed = False
         return not self._failed
 
 
-def for_boot(saved: Saved | None, boot_id: str) -> Saved:
-    """Return what holds in this boot of what was saved."""
+def for_boot(saved: SavedState | None, boot_id: str) -> SavedState:
+    """Return the part of what was saved that still holds in this boot."""
     if saved is None:
-        return Saved(boot_id=boot_id)
+        return SavedState(boot_id=boot_id)
     if saved.boot_id == boot_id:
         return saved
-    return Saved(boot_id=boot_id, previous=saved.boot_id, pool=saved.pool, kernel=saved.kernel.of_next_boot())
+    return SavedState(
+        boot_id=boot_id, previous=saved.boot_id, pool=saved.pool, kernel=saved.kernel.of_next_boot()
+    )

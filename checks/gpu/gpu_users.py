@@ -15,7 +15,7 @@ NODES = "sys/devices/system/node"
 """Lists of the memory nodes that have memory, and of those that have processors."""
 
 
-def has_no_clients(root: Path) -> bool:
+def has_no_users(root: Path) -> bool:
     """Whether nobody uses the GPUs' memory; False also where the kernel does not tell."""
     return (
         text(root / COMPUTE) == "0"

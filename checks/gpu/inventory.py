@@ -10,7 +10,7 @@ INFORMATION = "proc/driver/nvidia/gpus"
 """Directory under the root with one directory a GPU, each with a file `information`."""
 
 
-class KnownInventory:
+class InventoryCache:
     """The inventory under `root`, which every report carries and which hardly ever changes.
 
     Its files are read again in another boot, when the driver has other GPUs, and until it knows all of each.

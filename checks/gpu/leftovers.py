@@ -6,23 +6,23 @@ say how much is in use, nothing is found, and what was found stands.
 
 from collections.abc import Iterator
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.snapshot import sampled
-from checks.gpu_sample import Gpus
+from checks.gpu.snapshot import sampled_by_nvml
+from checks.gpu_sample import GpuSnapshot
 
 MIB = 1 << 20
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Judge how much memory is in use without a program."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
-    return Seen(symptoms=tuple(_leftovers(gpus, scene.policy.gpu.leftover_mib)))
+    return Observation(symptoms=tuple(_leftovers(gpus, context.policy.gpu.leftover_mib)))
 
 
-def _leftovers(gpus: Gpus, limit_mib: float) -> Iterator[Symptom]:
+def _leftovers(gpus: GpuSnapshot, limit_mib: float) -> Iterator[Symptom]:
     for sample in gpus.samples:
         unknown = sample.memory_used is None
         mib = (sample.memory_used or 0) / MIB
@@ -43,7 +43,7 @@ def _leftovers(gpus: Gpus, limit_mib: float) -> Iterator[Symptom]:
 CHECK = Check(
     name="leftovers",
     about="memory of GPUs is free when no program uses them",
-    look=look,
-    rule=Rule(raise_polls=3, clear_polls=1),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=3, clear_polls=1),
+    needs_gpus=True,
 )

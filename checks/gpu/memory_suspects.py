@@ -1,29 +1,21 @@
-"""Which GPUs have met an uncorrectable memory error, as the kernel log says, and when last.
+"""Which GPUs had an uncorrectable memory error according to the kernel log, and when last.
 
-Such a GPU's SRAM status is read at once: with a threshold passed, a reset does not mend it (modifier M5).
+The SRAM status of such a GPU is read at once: past a threshold, a reset does not repair it (modifier M5).
 """
 
 from collections.abc import Iterable
 
-import msgspec
-
 from checks.kernel.fold import Fault
 
-DOUBTED_BY = frozenset({("xid", "48"), ("xid", "172")})
-"""Subsystem and code of what makes a GPU's memory doubtful (M5)."""
+SUSPECTED_BY = frozenset({("xid", "48"), ("xid", "172")})
+"""Subsystem and code of the events that make a GPU's memory suspect (M5)."""
 
 
-class Doubted(msgspec.Struct, frozen=True):
-    """GPU address → uptime in seconds of its newest Xid 48 or 172 that still stands."""
-
-    since: dict[str, float] = {}
-
-
-def doubted(faults: Iterable[Fault]) -> Doubted:
-    """Return the GPUs that what stands in the kernel log puts in doubt."""
+def memory_suspects(faults: Iterable[Fault]) -> dict[str, float]:
+    """Return, by GPU address, the uptime in seconds of its newest open Xid 48 or 172."""
     since: dict[str, float] = {}
     for fault in faults:
         event = fault.event
-        if event.gpu and (event.subsystem, event.code) in DOUBTED_BY:
+        if event.gpu and (event.subsystem, event.code) in SUSPECTED_BY:
             since[event.gpu] = max(fault.last_at, since.get(event.gpu, 0.0))
-    return Doubted(since)
+    return since

@@ -10,13 +10,13 @@ import signal
 import sys
 
 if __name__ == "__main__":
-    # msgspec imports typing_extensions when some other package brought it: 5 MB on every node, for nothing.
+    # msgspec imports typing_extensions when another package has installed it: 5 MB on every node, for nothing.
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
 import msgspec
 
-from checks.gpu.nvml import Door
-from checks.gpu_sample import Answer, Open, Request
+from checks.gpu.nvml import NvmlSession
+from checks.gpu_sample import NvmlAnswer, NvmlRequest, OpenLibrary
 
 PR_SET_PDEATHSIG = 1
 """prctl: the signal that this process gets when its parent ends (linux/prctl.h)."""
@@ -26,17 +26,17 @@ def main() -> None:
     """Answer until the agent is gone."""
     # A child that is stuck in a call does not see the end of stdin.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    requests = msgspec.msgpack.Decoder(Request)
-    door = Door()
+    requests = msgspec.msgpack.Decoder(NvmlRequest)
+    session = NvmlSession()
     while (body := _receive()) is not None:
-        answer = msgspec.msgpack.encode(_answer(door, requests.decode(body)))
+        answer = msgspec.msgpack.encode(_answer(session, requests.decode(body)))
         os.write(1, len(answer).to_bytes(4, "little") + answer)
 
 
-def _answer(door: Door, request: Request) -> Answer:
-    if isinstance(request, Open):
-        return door.open()
-    return door.read(request)
+def _answer(session: NvmlSession, request: NvmlRequest) -> NvmlAnswer:
+    if isinstance(request, OpenLibrary):
+        return session.open()
+    return session.read(request)
 
 
 def _receive() -> bytes | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from checks.gpu_sample import Answer, Request
+from checks.gpu_sample import NvmlAnswer, NvmlRequest
 
 DEADLINE_SECONDS = 10.0
 """Longest wait for an answer (table 1.1): a healthy driver needs milliseconds, a sick one 6 s or for ever."""
@@ -24,17 +24,17 @@ COMMAND = (sys.executable, "-m", "checks.gpu.nvml_child")
 FRAME_LIMIT = 1 << 20
 """Bytes of an answer that are believed; one GPU takes less than 1 kB."""
 
-_ANSWERS = msgspec.msgpack.Decoder(Answer)
+_ANSWERS = msgspec.msgpack.Decoder(NvmlAnswer)
 
 
-class Silence(msgspec.Struct, frozen=True):
+class NoAnswer(msgspec.Struct, frozen=True):
     """The child did not answer, and why. `missed`: the deadline passed; else it ended or could not start."""
 
     reason: str
     missed: bool
 
 
-class Child:
+class NvmlChild:
     """At most one child that works, and those that could not be ended."""
 
     def __init__(self, environment: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS) -> None:
@@ -59,7 +59,7 @@ class Child:
             self.pid = None
         return self.pid is not None
 
-    def ask(self, request: Request) -> Answer | Silence:
+    def ask(self, request: NvmlRequest) -> NvmlAnswer | NoAnswer:
         """Return the answer; a silent child has been ended, and the next request starts another."""
         if self.pid is None and (refusal := self._start()) is not None:
             return refusal
@@ -69,10 +69,10 @@ class Child:
             return _ANSWERS.decode(self._receive(time.monotonic() + self._deadline))
         except TimeoutError:
             self.close()
-            return Silence(f"no answer in {self._deadline:g} s", missed=True)
+            return NoAnswer(f"no answer in {self._deadline:g} s", missed=True)
         except (OSError, EOFError, msgspec.DecodeError) as error:
             self.close()
-            return Silence(f"the NVML process ended: {error}", missed=False)
+            return NoAnswer(f"the NVML process ended: {error}", missed=False)
 
     def close(self) -> None:
         """End the child, without waiting for it."""
@@ -85,9 +85,9 @@ class Child:
             self._stuck.append(self.pid)
         self.pid = None
 
-    def _start(self) -> Silence | None:
+    def _start(self) -> NoAnswer | None:
         if not may_start(self.stuck):
-            return Silence(f"{len(self._stuck)} NVML processes are stuck in the driver", missed=True)
+            return NoAnswer(f"{len(self._stuck)} NVML processes are stuck in the driver", missed=True)
         theirs_in, self._requests = os.pipe2(os.O_CLOEXEC)
         self._answers, theirs_out = os.pipe2(os.O_CLOEXEC)
         try:
@@ -100,7 +100,7 @@ class Child:
         except OSError as error:
             os.close(self._requests)
             os.close(self._answers)
-            return Silence(f"the NVML process cannot be started: {error}", missed=False)
+            return NoAnswer(f"the NVML process cannot be started: {error}", missed=False)
         finally:
             os.close(theirs_in)
             os.close(theirs_out)

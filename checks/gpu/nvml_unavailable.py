@@ -5,9 +5,9 @@ a systemd reload) is blindness of the agent: it blames no GPU. A GPU that NVML c
 no other check judges is left to a person (rule T10).
 """
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.snapshot import GRACE_SECONDS, NOT_ASKED
+from checks.gpu.snapshot import GRACE_SECONDS, snapshot_of
 from checks.gpu_sample import (
     ABSENT,
     ENDED,
@@ -18,9 +18,8 @@ from checks.gpu_sample import (
     SKIPPED,
     SUCCESS,
     UNKNOWN,
-    Gpus,
-    Refused,
-    Sample,
+    GpuSample,
+    NvmlRefused,
     describe,
 )
 
@@ -36,24 +35,26 @@ _JUDGED = frozenset({SUCCESS, NO_PERMISSION, RESET_REQUIRED, *ABSENT, *SKIPPED})
 """Return codes of a GPU that mean nothing bad, or that this check, presence or recovery-action judges."""
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Judge why the library could not be opened."""
-    gpus = scene.held(Gpus)
-    if not isinstance(gpus, Gpus):
-        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+    gpus = snapshot_of(context)
+    if isinstance(gpus, Unobservable):
+        return gpus
     found: list[Symptom] = []
     if gpus.ours and gpus.library is None and gpus.refused is not None:
         found.append(_judge(gpus.refused, has_driver=gpus.driver is not None))
-    asked = [each for each in gpus.samples if each.gpu not in gpus.left_alone]
+    asked = [each for each in gpus.samples if each.gpu not in gpus.excluded]
     denied = [
         each.gpu for each in asked if NO_PERMISSION in (each.failed, *(code for _, code in each.denied))
     ]
     if denied and not found:
         found.append(_blind(_OURS[NO_PERMISSION], f"denied for {', '.join(sorted(denied))}"))
-    return Seen(symptoms=(*found, *(_unreadable(each) for each in asked if each.failed not in _JUDGED)))
+    return Observation(
+        symptoms=(*found, *(_unreadable(each) for each in asked if each.failed not in _JUDGED))
+    )
 
 
-def _unreadable(sample: Sample) -> Symptom:
+def _unreadable(sample: GpuSample) -> Symptom:
     return Symptom(
         code="gpu-unreadable",
         subsystem="nvml",
@@ -65,7 +66,7 @@ def _unreadable(sample: Sample) -> Symptom:
     )
 
 
-def _judge(refused: Refused, *, has_driver: bool) -> Symptom:
+def _judge(refused: NvmlRefused, *, has_driver: bool) -> Symptom:
     evidence = f"{refused.call}: {describe(refused.code)}"
     if refused.code in _OURS and has_driver:
         return _blind(_OURS[refused.code], evidence)
@@ -99,7 +100,7 @@ def _blind(summary: str, evidence: str) -> Symptom:
 CHECK = Check(
     name="nvml-unavailable",
     about="NVML can be opened on a node with GPUs",
-    look=look,
-    rule=Rule(raise_polls=2, clear_polls=1, boot_grace_seconds=GRACE_SECONDS),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=2, clear_polls=1, boot_grace_seconds=GRACE_SECONDS),
+    needs_gpus=True,
 )

@@ -28,7 +28,7 @@ _SWITCH_CLASS = "0x0680"
 _GPU, _SWITCH, _OTHER = "gpu", "switch", "other"
 
 
-class Bus:
+class PciBus:
     """The PCI bus. What a function is does not change while it is there, so it is asked once."""
 
     def __init__(self) -> None:

@@ -6,30 +6,30 @@ and NVML come up one GPU after another, so they are not judged right after a boo
 
 from collections.abc import Iterator
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.snapshot import GRACE_SECONDS, NOT_ASKED
-from checks.gpu_sample import ABSENT, UNKNOWN, Gpus, PciGpu
+from checks.gpu.snapshot import GRACE_SECONDS, snapshot_of
+from checks.gpu_sample import ABSENT, UNKNOWN, GpuSnapshot, PciGpu
 from checks.policy import Expected
 
-_OF_THE_BUS = Rule(raise_polls=2, clear_polls=2)
+_OF_THE_BUS = DebounceRule(raise_polls=2, clear_polls=2)
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Compare the witnesses; a GPU that one of them does not show is missing."""
-    gpus = scene.held(Gpus)
-    if not isinstance(gpus, Gpus):
-        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+    gpus = snapshot_of(context)
+    if isinstance(gpus, Unobservable):
+        return gpus
     if gpus.pci is None:
-        return Blind("the PCI bus cannot be read")
+        return Unobservable("the PCI bus cannot be read")
     ours = gpus.ours
     gone = [each.gpu for each in ours if not each.alive]
     found = [*map(_off_bus, gone), *(each for each in _missing(gpus, ours) if each.gpu not in gone)]
-    drift = tuple(_unexpected(scene.policy.expected, ours))
-    return Seen(symptoms=(*found, *drift), of=len(ours) + sum(each.gpu is None for each in drift))
+    drift = tuple(_unexpected(context.policy.expected, ours))
+    return Observation(symptoms=(*found, *drift), of=len(ours) + sum(each.gpu is None for each in drift))
 
 
-def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
+def _missing(gpus: GpuSnapshot, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
     """Yield the GPUs on which the witnesses that could be asked disagree."""
     bus, driver, nvml = frozenset(each.gpu for each in ours), gpus.driver, _nvml_shows(gpus)
     shown = {"the PCI bus": bus}
@@ -48,7 +48,7 @@ def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
             )
 
 
-def _nvml_shows(gpus: Gpus) -> frozenset[str] | None:
+def _nvml_shows(gpus: GpuSnapshot) -> frozenset[str] | None:
     """Return the GPUs that NVML shows; None when it never told, or knows none of them, which is our fault."""
     samples = {each.gpu: each for each in gpus.samples}
     blind = bool(samples) and all(each.failed == UNKNOWN for each in samples.values())
@@ -56,8 +56,8 @@ def _nvml_shows(gpus: Gpus) -> frozenset[str] | None:
         return None
     listed = gpus.library.gpus if gpus.library else ()
     # Of a GPU that is left alone, what NVML said last says nothing about now.
-    lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.left_alone}
-    return frozenset((*listed, *samples, *gpus.left_alone)) - lost
+    lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.excluded}
+    return frozenset((*listed, *samples, *gpus.excluded)) - lost
 
 
 def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
@@ -109,7 +109,7 @@ def _sick(code: str, gpu: str, summary: str, evidence: str, *, at_once: bool = F
 CHECK = Check(
     name="presence",
     about="PCI bus, driver and NVML show the same GPUs, and as many as expected",
-    look=look,
-    rule=Rule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
+    needs_gpus=True,
 )

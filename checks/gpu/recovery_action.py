@@ -1,9 +1,9 @@
 """recovery-action: what the driver itself asks for, NVML field 230 (table 3.3)."""
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.snapshot import sampled
-from checks.gpu_sample import RESET_REQUIRED, Gpus, Sample
+from checks.gpu.snapshot import sampled_by_nvml
+from checks.gpu_sample import RESET_REQUIRED, GpuSample, GpuSnapshot
 from checks.kernel import recovery
 from checks.kernel.recovery import Wish
 
@@ -15,15 +15,15 @@ _WANTS = {
 }
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Judge each GPU's recovery action, and calls that were refused because a reset is due."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
-    return Seen(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
+    return Observation(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
 
 
-def wishes(gpus: Gpus) -> dict[str, Wish]:
+def wishes(gpus: GpuSnapshot) -> dict[str, Wish]:
     """Return what the driver asks for, by GPU; none for a GPU that it does not tell of."""
     return {
         each.gpu: Wish(each.recovery_action, each.asked_at)
@@ -32,7 +32,7 @@ def wishes(gpus: Gpus) -> dict[str, Wish]:
     }
 
 
-def _judge(sample: Sample) -> Symptom | None:
+def _judge(sample: GpuSample) -> Symptom | None:
     wanted = sample.recovery_action
     if wanted:
         # A number that the table does not have is never None: a person reads it.
@@ -46,7 +46,7 @@ def _judge(sample: Sample) -> Symptom | None:
     return None
 
 
-def _symptom(sample: Sample, severity: Severity, action: Action, summary: str) -> Symptom:
+def _symptom(sample: GpuSample, severity: Severity, action: Action, summary: str) -> Symptom:
     return Symptom(
         code="recovery-action",
         subsystem="recovery",
@@ -61,7 +61,7 @@ def _symptom(sample: Sample, severity: Severity, action: Action, summary: str) -
 CHECK = Check(
     name="recovery-action",
     about="the driver asks for no reset, reboot or drain",
-    look=look,
-    rule=Rule(raise_polls=2, clear_polls=2),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=2, clear_polls=2),
+    needs_gpus=True,
 )

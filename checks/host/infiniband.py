@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from checks.check import Past, Scene
+from checks.check import CheckContext
+from checks.counters import Past
 from checks.host.files import names, number, text
 
 CLASS = "sys/class/infiniband"
@@ -48,16 +49,16 @@ def ports(root: Path) -> dict[str, Port]:
     return found
 
 
-def watched(scene: Scene, known: Past) -> tuple[str, ...]:
+def watched(context: CheckContext, known: Past) -> tuple[str, ...]:
     """Return the ports to watch: those of the policy, else those that were up before in this boot."""
-    expected = scene.policy.expected.ib_ports
+    expected = context.policy.expected.ib_ports
     return tuple(each if "/" in each else f"{each}/1" for each in expected) or tuple(sorted(known))
 
 
-def watched_ports(scene: Scene) -> list[Port]:
+def watched_ports(context: CheckContext) -> list[Port]:
     """Return the ports that are there and that the policy names; every one where it names none."""
-    found = ports(scene.root)
-    return [found[name] for name in watched(scene, dict.fromkeys(found, ())) if name in found]
+    found = ports(context.root)
+    return [found[name] for name in watched(context, dict.fromkeys(found, ())) if name in found]
 
 
 def is_switched_off(root: Path, port: Port) -> bool:

@@ -2,27 +2,27 @@
 
 from pathlib import Path
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
 from checks.host import process
 from checks.host.files import number, text
 
-_RULE = Rule(raise_polls=3, clear_polls=1)
+_RULE = DebounceRule(raise_polls=3, clear_polls=1)
 
 SCAN_SECONDS = 600.0
 """How often all processes are counted: some thousand small files, a tenth of a second of one core."""
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Compare what is in use with what the kernel gives at most."""
-    limits = scene.policy.host
+    limits = context.policy.host
     used = {
-        "processes": (_processes(scene.root), limits.processes_percent),
-        "open files": (_files(scene.root), limits.files_percent),
+        "processes": (_processes(context.root), limits.processes_percent),
+        "open files": (_files(context.root), limits.files_percent),
     }
     if all(share is None for share, _ in used.values()):
-        return Blind("/proc/loadavg and /proc/sys/fs/file-nr cannot be read")
-    return Seen(
+        return Unobservable("/proc/loadavg and /proc/sys/fs/file-nr cannot be read")
+    return Observation(
         symptoms=tuple(
             _symptom("limits", what, f"{share:.0f} % of what the kernel gives are in use")
             for what, (share, limit) in used.items()
@@ -31,15 +31,15 @@ def look(scene: Scene) -> Look:
     )
 
 
-def look_for_zombies(scene: Scene) -> Look:
+def observe_zombies(context: CheckContext) -> CheckResult:
     """Count the processes that have ended and that nobody has asked after."""
-    everything = process.every(scene.root)
+    everything = process.every(context.root)
     if everything is None:
-        return Blind("the node's processes cannot be listed")
+        return Unobservable("the node's processes cannot be listed")
     count = sum(each.state == "Z" for each in everything)
-    limit = scene.policy.host.zombies
+    limit = context.policy.host.zombies
     symptoms = (_symptom("zombies", "dead processes", f"{count} of them"),) if count > limit else ()
-    return Seen(symptoms=symptoms)
+    return Observation(symptoms=symptoms)
 
 
 def _processes(root: Path) -> float | None:
@@ -74,11 +74,11 @@ def _symptom(code: str, what: str, evidence: str) -> Symptom:
     )
 
 
-CHECK = Check(name="limits", about="processes and open files are below the kernel's limits", look=look)
+CHECK = Check(name="limits", about="processes and open files are below the kernel's limits", observe=observe)
 
 ZOMBIES = Check(
     name="zombies",
     about="few processes have ended unasked after",
-    look=look_for_zombies,
+    observe=observe_zombies,
     every_seconds=SCAN_SECONDS,
 )

@@ -2,7 +2,8 @@
 
 import re
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
+from checks.counters import increase_within
 from checks.finding import Action, Severity
 from checks.host.files import names, number, text
 
@@ -17,16 +18,16 @@ _CONTROLLER = re.compile(r"mc\d+\Z")
 _DIMM = re.compile(r"(?:dimm|rank)\d+\Z")
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Compare the kernel's memory with the configuration."""
-    expected = scene.policy.expected.memory_gib
-    found = _TOTAL.search(text(scene.root / "proc/meminfo") or "")
+    expected = context.policy.expected.memory_gib
+    found = _TOTAL.search(text(context.root / "proc/meminfo") or "")
     if found is None:
-        return Blind("/proc/meminfo cannot be read")
+        return Unobservable("/proc/meminfo cannot be read")
     gib = int(found[1]) / (1 << 20)
-    if expected is None or gib >= expected * scene.policy.host.memory_percent / 100:
-        return Seen()
-    return Seen(
+    if expected is None or gib >= expected * context.policy.host.memory_percent / 100:
+        return Observation()
+    return Observation(
         symptoms=(
             Symptom(
                 code="memory-missing",
@@ -40,14 +41,14 @@ def look(scene: Scene) -> Look:
     )
 
 
-def look_for_errors(scene: Scene) -> Look:
+def observe_errors(context: CheckContext) -> CheckResult:
     """Compare each DIMM's error counters with what they showed before; totals are never judged (rule T3)."""
     readings: dict[str, float] = {}
     symptoms = []
-    for controller in names(scene.root / CONTROLLERS) or ():
+    for controller in names(context.root / CONTROLLERS) or ():
         if not _CONTROLLER.match(controller):
             continue
-        place = scene.root / CONTROLLERS / controller
+        place = context.root / CONTROLLERS / controller
         for dimm in filter(_DIMM.match, names(place) or ()):
             label = text(place / dimm / "dimm_label") or f"{controller} {dimm}"
             for kind in ("ce", "ue"):
@@ -55,19 +56,19 @@ def look_for_errors(scene: Scene) -> Look:
                 if count is not None:
                     readings[f"{kind} {label}"] = count
     for name, value in readings.items():
-        symptom = _judge(scene, name, value)
+        symptom = _judge(context, name, value)
         if symptom is not None:
             symptoms.append(symptom)
-    return Seen(symptoms=tuple(symptoms), readings=readings)
+    return Observation(symptoms=tuple(symptoms), readings=readings)
 
 
-def _judge(scene: Scene, name: str, value: float) -> Symptom | None:
+def _judge(context: CheckContext, name: str, value: float) -> Symptom | None:
     kind, label = name.split(" ", 1)
     if kind == "ue":
         # The boot's own counter: what it shows above zero happened in this boot.
         return _uncorrected(label, value) if value > 0 else None
-    hourly = grown(scene.past, name, value, scene.uptime, 3600.0)
-    limit = scene.policy.host.memory_corrected_per_hour
+    hourly = increase_within(context.past, name, value, context.uptime, 3600.0)
+    limit = context.policy.host.memory_corrected_per_hour
     return _corrected(label, hourly, limit) if hourly > limit / 2 else None
 
 
@@ -82,7 +83,7 @@ def _corrected(label: str, hourly: float, limit: float) -> Symptom:
         evidence=f"{hourly:.0f} corrected errors in the last hour, {limit:.0f} are usual at most",
         at_once=hourly > limit,
         only_holds=hourly <= limit,
-        rule=Rule(clear_seconds=QUIET_SECONDS),
+        rule=DebounceRule(clear_seconds=QUIET_SECONDS),
     )
 
 
@@ -96,15 +97,15 @@ def _uncorrected(label: str, count: float) -> Symptom:
         summary=f"The DIMM {label} had an error that could not be corrected.",
         evidence=f"{count:.0f} uncorrected errors in this boot",
         at_once=True,
-        rule=Rule(latched=True),
+        rule=DebounceRule(latched=True),
     )
 
 
-CHECK = Check(name="memory", about="all of the node's memory is there", look=look)
+CHECK = Check(name="memory", about="all of the node's memory is there", observe=observe)
 
 ERRORS = Check(
     name="memory-errors",
     about="memory errors are few and were corrected",
-    look=look_for_errors,
+    observe=observe_errors,
     remember_seconds=3600.0,
 )

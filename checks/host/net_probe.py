@@ -1,4 +1,4 @@
-"""Questions to the network, each in a thread: a look-up can be given no deadline, and nobody can end one."""
+"""Probes of the network, each in a thread: a name look-up takes no deadline, and nothing can end one."""
 
 import socket
 import ssl
@@ -7,46 +7,46 @@ import time
 from collections.abc import Callable, Mapping
 
 
-class Asked:
-    """Questions that were asked. One under way is not asked again, so that threads never pile up."""
+class NetProbe:
+    """Runs probes with a deadline. One that still runs is not started again, so threads never pile up."""
 
     def __init__(self) -> None:
-        self._under_way: dict[str, _Question] = {}
+        self._running: dict[str, _Probe] = {}
 
-    def answers(self, questions: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, str]:
-        """Ask all at once; return for each why it was not answered in `seconds`, empty when it was.
+    def run_all(self, probes: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, str]:
+        """Run all at once; return for each why it did not succeed in `seconds`, empty when it did.
 
-        A question fails by raising OSError, ValueError or OverflowError. One that is still under way has
-        failed, and is not waited for.
+        A probe fails by raising OSError, ValueError or OverflowError. One that still runs from an earlier call
+        has failed, and nothing waits for it.
         """
-        late = {name for name, each in self._under_way.items() if each.is_alive()}
-        began = {name: _Question(ask) for name, ask in questions.items() if name not in late}
+        late = {name for name, each in self._running.items() if each.is_alive()}
+        began = {name: _Probe(probe) for name, probe in probes.items() if name not in late}
         for each in began.values():
             each.start()
         deadline = time.monotonic() + seconds
         for each in began.values():
             each.join(max(0.0, deadline - time.monotonic()))
-        self._under_way = {name: each for name, each in (self._under_way | began).items() if each.is_alive()}
+        self._running = {name: each for name, each in (self._running | began).items() if each.is_alive()}
         silent = f"no answer in {seconds:g} s"
-        return {name: silent if name in self._under_way else began[name].trouble for name in questions}
+        return {name: silent if name in self._running else began[name].error for name in probes}
 
 
-class _Question(threading.Thread):
-    def __init__(self, ask: Callable[[], object]) -> None:
+class _Probe(threading.Thread):
+    def __init__(self, probe: Callable[[], object]) -> None:
         super().__init__(name="probe", daemon=True)
-        self._ask = ask
-        self.trouble = "the question could not be asked"
+        self._run_probe = probe
+        self.error = "the probe did not run"
 
     def run(self) -> None:
         try:
-            self._ask()
-            self.trouble = ""
+            self._run_probe()
+            self.error = ""
         except (OSError, ValueError, OverflowError) as error:
-            self.trouble = str(error) or type(error).__name__
+            self.error = str(error) or type(error).__name__
 
 
 def resolve(name: str) -> None:
-    """Ask the resolver for the name's addresses, as every program does that wants to connect there."""
+    """Resolve the name the way every program does that connects there."""
     socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
 
 
@@ -56,9 +56,9 @@ def connect(host: str, port: int, seconds: float) -> None:
 
 
 def greet(host: str, port: int, seconds: float) -> None:
-    """Open a connection and speak TLS on it, so that a server which merely has its port open is found out.
+    """Open a connection and complete a TLS handshake: an open port alone does not prove that a server works.
 
-    Nothing is sent over it, so it does not matter who answers: the certificate is not verified.
+    Nothing is sent over the connection, so the certificate is not verified.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -68,7 +68,7 @@ def greet(host: str, port: int, seconds: float) -> None:
 
 
 def is_address(host: str) -> bool:
-    """Whether the host is an address, which needs no look-up."""
+    """Whether `host` is an IP address, which needs no look-up."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)

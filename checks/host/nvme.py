@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
 from checks.host.files import names, text
 
@@ -15,19 +15,19 @@ STUCK_SECONDS = 300.0
 """How long a drive may reset or connect (ours); the driver's own patience is a minute."""
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Compare drives with the configuration, and with those that were alive earlier in this boot."""
-    found = names(scene.root / CLASS)
-    expected = scene.policy.expected.nvme
-    if found is None and names(scene.root / "sys/class") is None:
-        return Blind("sysfs cannot be read")
-    drives = _drives(scene.root / CLASS, found or [])
+    found = names(context.root / CLASS)
+    expected = context.policy.expected.nvme
+    if found is None and names(context.root / "sys/class") is None:
+        return Unobservable("sysfs cannot be read")
+    drives = _drives(context.root / CLASS, found or [])
     alive = [name for name, state in drives.items() if state == LIVE]
     symptoms = [_dead(name, drives[name]) for name in drives if drives[name] != LIVE]
-    symptoms += [_dead(name, "gone") for name in sorted({*scene.past} - {*drives})]
+    symptoms += [_dead(name, "gone") for name in sorted({*context.past} - {*drives})]
     if expected is not None and len(drives) < expected and not symptoms:
         symptoms.append(_fewer(len(drives), expected))
-    return Seen(symptoms=tuple(symptoms), readings=dict.fromkeys([*scene.past, *alive], 1.0))
+    return Observation(symptoms=tuple(symptoms), readings=dict.fromkeys([*context.past, *alive], 1.0))
 
 
 def _drives(place: Path, controllers: list[str]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def _dead(name: str, state: str) -> Symptom:
         action=Action.FAILOVER,
         device=name,
         summary=f"The NVMe drive {name} is {state}.",
-        rule=None if state in ("gone", "dead") else Rule(raise_seconds=STUCK_SECONDS),
+        rule=None if state in ("gone", "dead") else DebounceRule(raise_seconds=STUCK_SECONDS),
     )
 
 
@@ -66,4 +66,4 @@ def _fewer(count: int, expected: int) -> Symptom:
     )
 
 
-CHECK = Check(name="nvme", about="every NVMe drive is there and alive", look=look)
+CHECK = Check(name="nvme", about="every NVMe drive is there and alive", observe=observe)

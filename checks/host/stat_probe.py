@@ -1,4 +1,4 @@
-"""A stat of a path in a child process with a deadline: a dead file server hangs whoever asks, for ever."""
+"""Stat of a path in a child process with a deadline: a dead file server hangs whoever asks, for ever."""
 
 import os
 import select
@@ -7,17 +7,17 @@ import time
 from pathlib import Path
 
 PROGRAM = "stat"
-"""The coreutils program: it costs a thousandth of an interpreter."""
+"""The coreutils program: it costs a thousandth of what a Python interpreter costs."""
 
 
-class Asked:
-    """Children asked about paths. One that hangs cannot be ended; it is left behind and asked after later."""
+class StatProbe:
+    """Runs `stat` on paths. A child that hangs cannot be ended: it is left behind and reaped later."""
 
     def __init__(self) -> None:
         self._hanging: dict[str, int] = {}
 
     def answers(self, paths: dict[str, Path], seconds: float) -> dict[str, bool]:
-        """Return for each path whether a stat of it came back in `seconds`, with whatever result."""
+        """Return for each path whether `stat` returned within `seconds`, whatever the result."""
         waiting: dict[str, int] = {}
         for name, path in paths.items():
             if name in self._hanging and not _ended(self._hanging[name]):
@@ -54,7 +54,7 @@ def _wait(children: dict[str, int], seconds: float) -> list[str]:
 
 
 def _ended(child: int) -> bool:
-    """Whether the child is gone; it is reaped with that."""
+    """Whether the child has ended; it is reaped then."""
     try:
         return os.waitpid(child, os.WNOHANG) != (0, 0)
     except ChildProcessError:

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
+from checks.command_line import CommandParser, UsageError
 from checks.kernel import show
 from checks.kernel.classify import Classifier
 from checks.kernel.explain import explain
@@ -22,17 +23,6 @@ from checks.kernel.source import lines
 
 if TYPE_CHECKING:
     from checks.kernel.event import Event
-
-
-class WrongUseError(Exception):
-    """The request cannot be carried out; the text says what is wrong and how to mend it."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells of a wrong argument as of every other wrong use."""
-
-    def error(self, message: str) -> NoReturn:
-        raise WrongUseError(f"{message}; see clusterwright classify --help")
 
 
 def main(argv: list[str], out: BinaryIO, now: float) -> int:
@@ -44,7 +34,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         else:
             _classify(arguments, out, now)
         out.flush()
-    except WrongUseError as wrong:
+    except UsageError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
@@ -56,13 +46,11 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="clusterwright classify",
+    parser = CommandParser(
+        "clusterwright classify",
         description="Say what the lines of a kernel log mean: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
         "Exit codes: 0 done, 2 wrong use",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
@@ -108,13 +96,13 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
             source.read(0)
             yield source
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise WrongUseError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
+        raise UsageError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
 
 
 def _explain(code: str, output: str, out: BinaryIO) -> None:
     found = explain(code)
     if found is None:
-        raise WrongUseError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
+        raise UsageError(f"nobody knows the code {code!r}; try one such as 79 or gpu-lost")
     if output == "json":
         out.write(msgspec.json.encode(found) + b"\n")
         return
@@ -128,9 +116,7 @@ def _branch(driver: str | None) -> int | None:
         return None
     match = _DRIVER.match(driver)
     if match is None:
-        raise WrongUseError(
-            f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580"
-        )
+        raise UsageError(f"--driver {driver!r} is no NVIDIA driver version; write it like 580.105.08 or R580")
     return int(match[1])
 
 
@@ -143,9 +129,7 @@ def _since(text: str | None, now: float) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise WrongUseError(
-            f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00"
-        ) from None
+        raise UsageError(f"--since {text!r} is no time; write 30m, 2h, 7d or 2026-11-30T08:00:00") from None
 
 
 def _boot_at(now: float) -> float | None:

@@ -21,7 +21,7 @@ class Verdict(msgspec.Struct, frozen=True):
     @property
     def rank(self) -> tuple[int, int]:
         """Order among verdicts: a known danger first, then what a person has to look at."""
-        return _SEVERITY_RANK[self.severity], _ACTION_RANK[self.action]
+        return self.severity.rank, self.action.rank
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,12 +91,6 @@ def to_finding(event: Event, first_seen: float, last_seen: float) -> Finding:
         evidence=event.text[:EVIDENCE_LIMIT],
     )
 
-
-_SEVERITY_RANK = {each: rank for rank, each in enumerate(("info", "app", "warning", "unknown", "critical"))}
-_ACTION_RANK = {
-    each: rank
-    for rank, each in enumerate(("none", "ask", "reset-gpu", "reboot", "reprovision", "failover", "remove"))
-}
 
 ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 """Pattern of a PCI address as drivers print it: domain of 4 to 8 digits, bus, device, function or none."""

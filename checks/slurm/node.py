@@ -1,4 +1,4 @@
-"""Rows of `scontrol -o show nodes`: one node a line, `Key=value` pairs, and free texts at the end."""
+"""Rows of `scontrol --oneliner show nodes`: one node a line, `Key=value` pairs, free texts at the end."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 COMMAND = ("scontrol", "--oneliner", "show", "nodes")
-"""Prints the rows; read-only, and answered by the controller alone."""
+"""Prints the rows. Read-only; the controller alone answers."""
 
 
 class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,21 @@
-"""Looks over time: what raises a finding, what clears it, and what one bad look may not do."""
+"""Observations over time: what raises a finding, what clears it, and what a single one may not do."""
 
 from dataclasses import dataclass, field
 
 import msgspec
 import pytest
 
-from checks.check import Blind, Check, Look, Rule, Seen, Symptom, Worse, grown, watched_seconds
-from checks.debounce import LAST_SEEN_STEP_SECONDS, MISSES, Memory, Moment, Watch
+from checks.check import (
+    CheckDefinition,
+    CheckResult,
+    DebounceRule,
+    Escalation,
+    Observation,
+    Symptom,
+    Unobservable,
+)
+from checks.counters import increase_within, watched_seconds
+from checks.debounce import LAST_SEEN_STEP_SECONDS, MISSES, CheckMemory, Debouncer, Instant
 from checks.finding import Action, Finding, Severity
 
 WALL = 1_796_000_000.0
@@ -24,38 +33,38 @@ def symptom(device: str = "mlx5_0/1", **more: object) -> Symptom:
     return msgspec.convert({**given, **more}, Symptom)
 
 
-def sick(*devices: str, of: int = 0, **more: object) -> Seen:
-    return Seen(symptoms=tuple(symptom(each, **more) for each in devices or ("mlx5_0/1",)), of=of)
+def sick(*devices: str, of: int = 0, **more: object) -> Observation:
+    return Observation(symptoms=tuple(symptom(each, **more) for each in devices or ("mlx5_0/1",)), of=of)
 
 
 @dataclass
 class Bench:
-    """A watch over one check, looked at every minute from the tenth minute of uptime."""
+    """A debouncer of one check, looked at every minute from the tenth minute of uptime."""
 
-    rule: Rule = field(default_factory=Rule)
-    watch: Watch = field(default_factory=Watch)
+    rule: DebounceRule = field(default_factory=DebounceRule)
+    debouncer: Debouncer = field(default_factory=Debouncer)
     uptime: float = 600.0
     step: float = 60.0
 
-    def look(self, *looks: Look) -> list[bool]:
+    def look(self, *looks: CheckResult) -> list[bool]:
         return [self._one(each) for each in looks]
 
-    def _one(self, look: Look) -> bool:
-        check = Check(name="ib-state", about="", look=lambda _: look, rule=self.rule)
-        changed = self.watch.fold(check, look, Moment(WALL + self.uptime, self.uptime))
+    def _one(self, look: CheckResult) -> bool:
+        check = CheckDefinition(name="ib-state", about="", rule=self.rule)
+        changed = self.debouncer.record(check, look, Instant(WALL + self.uptime, self.uptime))
         self.uptime += self.step
         return changed
 
     @property
     def findings(self) -> list[Finding]:
-        return list(self.watch.findings())
+        return list(self.debouncer.findings())
 
     @property
     def codes(self) -> list[str]:
         return [each.code for each in self.findings]
 
 
-WELL = Seen()
+WELL = Observation()
 
 
 def test_one_look_is_nothing_and_two_in_a_row_are_a_finding() -> None:
@@ -70,21 +79,21 @@ def test_one_look_is_nothing_and_two_in_a_row_are_a_finding() -> None:
 
 def test_a_look_that_was_not_possible_is_neither_a_sighting_nor_an_all_clear() -> None:
     bench = Bench()
-    bench.look(sick(), Blind("gone"), sick())
+    bench.look(sick(), Unobservable("gone"), sick())
     assert bench.codes == ["ib-state"]
-    bench.look(WELL, Blind("gone"), Blind("gone"))
+    bench.look(WELL, Unobservable("gone"), Unobservable("gone"))
     assert bench.codes == ["ib-state"]
     bench.look(WELL)
     assert bench.codes == []
 
 
 def test_what_cannot_wait_is_a_finding_at_once() -> None:
-    bench = Bench(Rule(boot_grace_seconds=3600))
+    bench = Bench(DebounceRule(boot_grace_seconds=3600))
     assert bench.look(sick(at_once=True)) == [True]
 
 
 def test_six_of_ten_looks_raise_whatever_their_order() -> None:
-    bench = Bench(Rule(raise_polls=6, of_polls=10))
+    bench = Bench(DebounceRule(raise_polls=6, of_polls=10))
     bench.look(sick(), WELL, sick(), WELL, sick(), WELL, sick(), sick(), WELL)
     assert bench.codes == []
     bench.look(sick())
@@ -92,13 +101,13 @@ def test_six_of_ten_looks_raise_whatever_their_order() -> None:
 
 
 def test_six_looks_among_many_more_do_not_raise() -> None:
-    bench = Bench(Rule(raise_polls=6, of_polls=10))
+    bench = Bench(DebounceRule(raise_polls=6, of_polls=10))
     bench.look(*[sick(), WELL] * 20)
     assert bench.codes == []
 
 
 def test_a_fault_that_must_last_is_raised_when_it_has() -> None:
-    bench = Bench(Rule(raise_polls=1, raise_seconds=120))
+    bench = Bench(DebounceRule(raise_polls=1, raise_seconds=120))
     bench.look(sick(), sick())
     assert bench.codes == []
     bench.look(sick())
@@ -106,7 +115,7 @@ def test_a_fault_that_must_last_is_raised_when_it_has() -> None:
 
 
 def test_nothing_is_raised_in_the_first_minutes_of_a_boot() -> None:
-    bench = Bench(Rule(boot_grace_seconds=300), uptime=60)
+    bench = Bench(DebounceRule(boot_grace_seconds=300), uptime=60)
     bench.look(*[sick()] * 5)
     assert bench.codes == []
     bench.look(sick())
@@ -114,7 +123,7 @@ def test_nothing_is_raised_in_the_first_minutes_of_a_boot() -> None:
 
 
 def test_a_finding_clears_after_enough_quiet_and_not_before() -> None:
-    bench = Bench(Rule(clear_polls=2, clear_seconds=600))
+    bench = Bench(DebounceRule(clear_polls=2, clear_seconds=600))
     bench.look(sick(), sick())
     assert not any(bench.look(*[WELL] * 10))
     assert bench.look(WELL) == [True]
@@ -122,7 +131,7 @@ def test_a_finding_clears_after_enough_quiet_and_not_before() -> None:
 
 
 def test_a_relapse_starts_the_quiet_anew() -> None:
-    bench = Bench(Rule(clear_seconds=120))
+    bench = Bench(DebounceRule(clear_seconds=120))
     bench.look(sick(), sick(), WELL, WELL, sick(), WELL, WELL)
     assert bench.codes == ["ib-state"]
     bench.look(WELL)
@@ -130,7 +139,7 @@ def test_a_relapse_starts_the_quiet_anew() -> None:
 
 
 def test_a_latched_finding_stays_until_another_boot() -> None:
-    bench = Bench(Rule(latched=True))
+    bench = Bench(DebounceRule(latched=True))
     bench.look(sick(), sick(), *[WELL] * 100)
     assert bench.codes == ["ib-state"]
 
@@ -145,20 +154,20 @@ def test_between_two_thresholds_nothing_is_raised_and_nothing_clears() -> None:
     assert bench.codes == []
 
 
-WORSE = Worse(240, Severity.CRITICAL, Action.FAILOVER)
+LATER = Escalation(240, Severity.CRITICAL, Action.FAILOVER)
 
 
 def test_what_lasts_gets_worse_and_says_so_once() -> None:
     bench = Bench()
-    bench.look(sick(worse=WORSE), sick(worse=WORSE))
+    bench.look(sick(escalation=LATER), sick(escalation=LATER))
     assert [each.severity for each in bench.findings] == [Severity.WARNING]
-    assert bench.look(*[sick(worse=WORSE)] * 4) == [False, False, True, False]
+    assert bench.look(*[sick(escalation=LATER)] * 4) == [False, False, True, False]
     assert [(each.severity, each.action) for each in bench.findings] == [(Severity.CRITICAL, Action.FAILOVER)]
 
 
 def test_what_came_and_went_is_not_made_worse_by_the_time_between() -> None:
-    bench = Bench(Rule(clear_seconds=600))
-    bench.look(sick(worse=WORSE), sick(worse=WORSE), *[WELL] * 5, sick(worse=WORSE))
+    bench = Bench(DebounceRule(clear_seconds=600))
+    bench.look(sick(escalation=LATER), sick(escalation=LATER), *[WELL] * 5, sick(escalation=LATER))
     assert [each.severity for each in bench.findings] == [Severity.WARNING]
 
 
@@ -211,26 +220,26 @@ def test_a_single_device_is_never_everything() -> None:
 
 def test_three_misses_are_a_blind_spot_until_the_next_good_look() -> None:
     bench = Bench()
-    assert bench.look(*[Blind("timed out")] * MISSES) == [False, False, True]
-    (spot,) = bench.watch.blind_spots()
+    assert bench.look(*[Unobservable("timed out")] * MISSES) == [False, False, True]
+    (spot,) = bench.debouncer.blind_spots()
     assert (spot.code, spot.device, spot.evidence) == ("check-blind", "ib-state", "timed out")
     assert bench.look(WELL) == [True]
-    assert not list(bench.watch.blind_spots())
+    assert not list(bench.debouncer.blind_spots())
 
 
 def test_a_check_that_is_switched_off_takes_its_findings_along() -> None:
     bench = Bench()
-    assert bench.watch.drop("ib-state") is False
+    assert bench.debouncer.drop("ib-state") is False
     bench.look(sick(), sick())
-    assert bench.watch.drop("ib-state") is True
+    assert bench.debouncer.drop("ib-state") is True
     assert bench.codes == []
 
 
 def test_what_is_saved_and_read_again_goes_on_where_it_was() -> None:
     bench = Bench()
-    bench.look(sick(), Seen(symptoms=(symptom(),), readings={"mlx5_0/1": 4.0}), Blind("away"))
-    saved = msgspec.json.encode(bench.watch.memory)
-    again = Watch(msgspec.json.decode(saved, type=dict[str, Memory]))
+    bench.look(sick(), Observation(symptoms=(symptom(),), readings={"mlx5_0/1": 4.0}), Unobservable("away"))
+    saved = msgspec.json.encode(bench.debouncer.memory)
+    again = Debouncer(msgspec.json.decode(saved, type=dict[str, CheckMemory]))
     assert list(again.findings()) == bench.findings
     assert again.past("ib-state") == {"mlx5_0/1": ((660.0, 4.0),)}
 
@@ -249,24 +258,24 @@ def test_what_is_saved_and_read_again_goes_on_where_it_was() -> None:
 def test_growth_counts_what_came_within_the_time_and_survives_a_reset(
     readings: tuple[tuple[float, float], ...], now: float, growth: float
 ) -> None:
-    assert grown({"errors": readings}, "errors", now, 6000.0, 3600.0) == growth
+    assert increase_within({"errors": readings}, "errors", now, 6000.0, 3600.0) == growth
 
 
 def test_readings_are_kept_as_changes_and_forgotten_when_they_are_old() -> None:
     bench = Bench(step=1000.0)
     for value in (1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0):
-        bench.look(Seen(readings={"errors": value}))
-    assert bench.watch.past("ib-state") == {"errors": ((2600.0, 2.0),)}
-    assert watched_seconds(bench.watch.past("ib-state"), "errors", bench.uptime) == 5000.0
+        bench.look(Observation(readings={"errors": value}))
+    assert bench.debouncer.past("ib-state") == {"errors": ((2600.0, 2.0),)}
+    assert watched_seconds(bench.debouncer.past("ib-state"), "errors", bench.uptime) == 5000.0
     bench.look(*[WELL] * 2)
-    assert bench.watch.past("ib-state") == {}
+    assert bench.debouncer.past("ib-state") == {}
 
 
 def test_a_look_that_follows_at_once_is_known_as_none_of_its_own() -> None:
     bench = Bench()
-    check = Check(name="ib-state", about="", look=lambda _: WELL, every_seconds=60.0)
-    assert not bench.watch.has_just_looked(check, Moment(WALL, bench.uptime))
+    check = CheckDefinition(name="ib-state", about="", every_seconds=60.0)
+    assert not bench.debouncer.is_early(check, Instant(WALL, bench.uptime))
     bench.look(sick())
     looked = bench.uptime - bench.step
-    after = [bench.watch.has_just_looked(check, Moment(WALL, looked + each)) for each in (-5, 0, 29, 31, 60)]
+    after = [bench.debouncer.is_early(check, Instant(WALL, looked + each)) for each in (-5, 0, 29, 31, 60)]
     assert after == [False, True, True, False, False]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from checks.finding import Action, Finding, Severity
 from checks.report import Gpu, Inventory, NodeReport, encode
-from checks.report_delta import PostedReport, complete, decode, shrink
+from checks.report_delta import ReportDelta, apply_delta, decode, make_delta
 
 BOOT, OTHER_BOOT = "0b6e1a52-1111-4222-8333-444455556666", "1b6e1a52-1111-4222-8333-444455556666"
 
@@ -47,7 +47,7 @@ def report(
     )  # fmt: skip
 
 
-def sent(posted: PostedReport) -> PostedReport:
+def sent(posted: ReportDelta) -> ReportDelta:
     return decode(msgspec.json.encode(posted))
 
 
@@ -60,9 +60,9 @@ def sorted_report(whole: NodeReport) -> NodeReport:
 @given(st.builds(report, FINDINGS, FINDINGS, INVENTORIES), st.builds(report, FINDINGS, FINDINGS, INVENTORIES))
 def test_what_arrives_is_what_was_meant(taken: NodeReport, now: NodeReport) -> None:
     meant = msgspec.structs.replace(now, sequence=2)
-    held = complete(sent(shrink(taken, None)), None)
+    held = apply_delta(sent(make_delta(taken, None)), None)
     assert held == sorted_report(taken)
-    got = complete(sent(shrink(meant, taken)), held)
+    got = apply_delta(sent(make_delta(meant, taken)), held)
     assert got is not None
     for name in ("findings", "blind_spots"):
         assert sorted(getattr(got, name), key=repr) == sorted(getattr(meant, name), key=repr)
@@ -74,14 +74,14 @@ def test_a_node_that_stays_the_same_sends_next_to_nothing() -> None:
     findings = tuple(finding("79", f"0000:{n:02x}:00.0", n + 1) for n in range(8))
     first = report(findings, (), Inventory(gpus=gpus))
     second = report(findings, (), Inventory(gpus=gpus), sequence=2)
-    whole, small = encode(second), msgspec.json.encode(shrink(second, first))
+    whole, small = encode(second), msgspec.json.encode(make_delta(second, first))
     assert len(small) < 450
     assert len(whole) > 5 * len(small)
 
 
 def test_a_plain_report_is_understood_as_it_is() -> None:
     whole = report((finding("79", None, 1),))
-    assert complete(decode(encode(whole)), None) == whole
+    assert apply_delta(decode(encode(whole)), None) == whole
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_a_plain_report_is_understood_as_it_is() -> None:
 )
 def test_what_is_not_held_is_never_guessed(held: NodeReport | None) -> None:
     same = (finding("79", None, 1),)
-    posted = shrink(report(same, sequence=3), report(same, sequence=1))
+    posted = make_delta(report(same, sequence=3), report(same, sequence=1))
     assert posted.unchanged == ("xid/79/-",)
-    assert complete(posted, held) is None
+    assert apply_delta(posted, held) is None
 
 
 def test_another_boot_refers_to_nothing_of_the_one_before() -> None:
     same = (finding("79", None, 1),)
-    posted = shrink(report(same, boot_id=OTHER_BOOT), report(same))
+    posted = make_delta(report(same, boot_id=OTHER_BOOT), report(same))
     assert (posted.base, posted.unchanged) == (None, ())
 
 
@@ -110,7 +110,7 @@ def test_another_boot_refers_to_nothing_of_the_one_before() -> None:
     "changes", [{"unchanged": ("xid/79/-",)}, {"unchanged_blind_spots": ("a/b/-",)}, {"inventory": None}]
 )
 def test_a_reference_without_a_report_is_refused_with_its_field(changes: dict[str, object]) -> None:
-    posted = msgspec.structs.replace(shrink(report(), None), **changes)
+    posted = msgspec.structs.replace(make_delta(report(), None), **changes)
     with pytest.raises(msgspec.ValidationError, match=r"\$\.base"):
         decode(msgspec.json.encode(posted))
 

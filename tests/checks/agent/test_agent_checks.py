@@ -1,116 +1,27 @@
 """The agent with its checks, in this process, on a clock that the test moves, with a real HTTP server."""
 
-import json
-import random
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
-from checks.agent.agent import POOL_SECONDS, Agent
-from checks.agent.settings import Settings
-from tests.checks.agent.test_agent import BOOT, PATIENCE, Bot
+from checks.agent.agent import POOL_SECONDS
+from tests.checks.agent.harness import BOOT, Bot
+from tests.checks.agent.stepped import REPORT_SECONDS, SteppedNode
 from tests.lab import hardware
-
-Found = TypeVar("Found")
 
 DIMM = "sys/devices/system/edac/mc/mc0/dimm1"
 NEXT_BOOT = "00000000-2222-4222-8222-333333333333"
 
 
-class Node:
-    """A healthy server and its agent; `pass_time` lets the agent live through so many seconds."""
-
-    def __init__(self, directory: Path, bot: Bot) -> None:
-        self.directory, self.bot = directory, bot
-        self.root, self.policies = directory / "root", directory / "policies"
-        self.uptime = 7200.0
-        self.began = time.time() - self.uptime
-        self.records = 0
-        self.agent: Agent | None = None
-        for place in (self.policies, directory / "state", self.root / "dev"):
-            place.mkdir(parents=True)
-        (directory / "token").write_text("token")
-        (self.root / "dev/kmsg").touch()
-        self.boot(BOOT)
-
-    def boot(self, boot_id: str) -> None:
-        hardware.furnish(self.root, ())
-        hardware.write(self.root, "proc/sys/kernel/random/boot_id", f"{boot_id}\n")
-
-    def start(self) -> None:
-        self.begin()
-        self.hear()
-
-    def begin(self) -> None:
-        settings = Settings(
-            node="gpu-01",
-            bot_url=self.bot.url,
-            token_file=self.directory / "token",
-            root=self.root,
-            state_dir=self.directory / "state",
-            policy_dir=self.policies,
-            poll_seconds=0.02,
-            report_interval_seconds=0.5,
-        )
-        self.agent = Agent(settings, lambda: self.began + self.uptime, lambda: self.uptime, random.Random(1))
-        self.thread = threading.Thread(target=self.agent.run, daemon=True)
-        self.thread.start()
-
-    def stop(self) -> None:
-        if self.agent is not None:
-            self.agent.stop()
-            self.thread.join(PATIENCE)
-            self.agent = None
-
-    def pass_time(self, seconds: float) -> None:
-        """Move the clock, wake the agent by a line that means nothing, and give it time to look."""
-        self.uptime += seconds
-        self.log("nothing", self.uptime)
-        time.sleep(0.4)
-
-    def log(self, text: str, at: float) -> None:
-        """Let the kernel log a line at so many seconds of uptime."""
-        with (self.root / "dev/kmsg").open("a") as log:
-            log.write(f"4,{self.records},{int(at * 1e6)},-;{text}\n")
-        self.records += 1
-
-    def hear(self) -> None:
-        """Wait for a report that was composed from now on; the one under way may be older."""
-        heard = len(self.bot.reports)
-        self.wait(lambda: len(self.bot.reports) >= heard + 2)
-
-    def wait(self, found: Callable[[], Found]) -> Found:
-        until = time.monotonic() + PATIENCE
-        while not (answer := found()):
-            assert time.monotonic() < until, self.bot.reports[-1:]
-            time.sleep(0.02)
-        return answer
-
-    def policy(self, content: object) -> None:
-        new = self.policies / "new"
-        new.write_text(content if isinstance(content, str) else json.dumps(content))
-        new.replace(self.policies / "h100.json")
-
-    @property
-    def wrong(self) -> list[str]:
-        """Codes of what the next report says."""
-        self.hear()
-        report: dict[str, Any] = self.bot.reports[-1]
-        return sorted(each["code"] for each in (*report["findings"], *report["blind_spots"]))
-
-
 @pytest.fixture
-def node(tmp_path: Path, bot: Bot) -> Iterator[Node]:
-    node = Node(tmp_path, bot)
+def node(tmp_path: Path, bot: Bot) -> Iterator[SteppedNode]:
+    node = SteppedNode(tmp_path, bot)
     yield node
     node.stop()
 
 
-def test_a_healthy_server_has_no_findings_however_long_one_looks(bot: Bot, node: Node) -> None:
+def test_a_healthy_server_has_no_findings_however_long_one_looks(bot: Bot, node: SteppedNode) -> None:
     # The disk is this machine's own, and may well be full.
     bot.says = {"pool": "h100", "reset_boots": []}
     node.policy({"disabled": ["disk-free"]})
@@ -122,7 +33,9 @@ def test_a_healthy_server_has_no_findings_however_long_one_looks(bot: Bot, node:
     assert node.wrong == []
 
 
-def test_what_a_check_finds_is_reported_and_kept_over_a_restart_of_the_agent(bot: Bot, node: Node) -> None:
+def test_what_a_check_finds_is_reported_and_survives_a_restart_of_the_agent(
+    bot: Bot, node: SteppedNode
+) -> None:
     node.start()
     assert node.wrong == []
     hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
@@ -138,14 +51,16 @@ def test_what_a_check_finds_is_reported_and_kept_over_a_restart_of_the_agent(bot
     assert (first["check"], first["severity"], first["action"]) == ("memory-errors", "critical", "failover")
 
 
-def test_a_policy_is_taken_up_without_a_restart_once_the_bot_names_the_pool(bot: Bot, node: Node) -> None:
+def test_a_policy_takes_effect_without_a_restart_once_the_bot_names_the_pool(
+    bot: Bot, node: SteppedNode
+) -> None:
     node.policy({"expected": {"cpus": 256}})
     node.start()
     node.pass_time(60)
     node.pass_time(60)
     assert node.wrong == []
     bot.says = {"pool": "h100"}
-    node.hear()
+    node.pass_time(60)
     for _ in range(3):
         node.pass_time(60)
     assert node.wrong == ["cpu-missing"]
@@ -155,7 +70,7 @@ def test_a_policy_is_taken_up_without_a_restart_once_the_bot_names_the_pool(bot:
     assert node.wrong == []
 
 
-def test_a_wrong_policy_is_a_blind_spot_and_the_last_good_one_stays(bot: Bot, node: Node) -> None:
+def test_a_wrong_policy_is_a_blind_spot_and_the_last_good_one_stays(bot: Bot, node: SteppedNode) -> None:
     bot.says = {"pool": "h100"}
     node.policy({"expected": {"cpus": 256}})
     node.start()
@@ -174,22 +89,19 @@ def test_a_wrong_policy_is_a_blind_spot_and_the_last_good_one_stays(bot: Bot, no
 
 @pytest.mark.parametrize(("ours", "wrong"), [([], ["boot"]), ([BOOT], [])])
 def test_a_boot_is_told_unless_a_repair_of_ours_made_it(
-    bot: Bot, node: Node, ours: list[str], wrong: list[str]
+    bot: Bot, node: SteppedNode, ours: list[str], wrong: list[str]
 ) -> None:
     node.start()
     node.stop()
     bot.says = {"pool": "h100", "reset_boots": ours}
-    node.boot(NEXT_BOOT)
-    node.uptime = 60.0
-    node.records = 0
-    (node.root / "dev/kmsg").write_text("")
+    node.reboot(NEXT_BOOT)
     node.start()
     for _ in range(3):
         node.pass_time(60)
     assert node.wrong == wrong
 
 
-def test_a_check_that_cannot_look_is_a_blind_spot(bot: Bot, node: Node) -> None:
+def test_a_check_that_cannot_look_is_a_blind_spot(bot: Bot, node: SteppedNode) -> None:
     node.start()
     (node.root / "proc/1/mountinfo").unlink()
     (node.root / "proc/self/mountinfo").unlink()
@@ -199,19 +111,19 @@ def test_a_check_that_cannot_look_is_a_blind_spot(bot: Bot, node: Node) -> None:
     assert {each["device"] for each in bot.reports[-1]["blind_spots"]} == {"fs-readonly", "mounts"}
 
 
-def test_a_wall_clock_that_jumps_raises_and_clears_nothing(bot: Bot, node: Node) -> None:
+def test_a_wall_clock_that_jumps_raises_and_clears_nothing(bot: Bot, node: SteppedNode) -> None:
     bot.says = {"pool": "h100"}
     node.policy({"disabled": ["disk-free"]})
     node.start()
     hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
     node.pass_time(60)
     for jump in (86_400.0, -400_000.0, 3e7):
-        node.began += jump
+        node.runtime.began += jump
         node.pass_time(60)
         assert node.wrong == ["edac-ue"]
 
 
-def test_the_kernel_log_tells_the_agent_which_board_a_gpu_is(bot: Bot, node: Node) -> None:
+def test_the_kernel_log_tells_the_agent_which_board_a_gpu_is(bot: Bot, node: SteppedNode) -> None:
     hardware.write(node.root, "proc/driver/nvidia/gpus/0000:1b:00.0/information", "Model: NVIDIA H100\n")
     uuid = "GPU-f1906b9b-557a-e961-045c-9fe4be3ce012"
     for at, text in ((50, f"GPU at PCI:0000:1b:00: {uuid}"), (51, "GPU Board Serial Number: 1653923026510")):
@@ -223,7 +135,7 @@ def test_the_kernel_log_tells_the_agent_which_board_a_gpu_is(bot: Bot, node: Nod
 
 
 def test_a_link_that_failed_three_times_is_told_so_when_all_lines_are_read_at_once(
-    bot: Bot, node: Node
+    bot: Bot, node: SteppedNode
 ) -> None:
     registers = ", ".join(["0x00000000"] * 4 + ["0x00040000"] + ["0x00000000"] * 2)
     for at in (100, 1500, 3000):
@@ -238,39 +150,41 @@ def test_a_link_that_failed_three_times_is_told_so_when_all_lines_are_read_at_on
     [("md0p1", "critical/reprovision"), ("nvme0n1", "critical/reprovision"), ("sdc", "warning/ask")],
 )
 def test_an_ext4_error_on_the_nodes_own_device_asks_for_a_new_image(
-    bot: Bot, node: Node, device: str, verdict: str
+    bot: Bot, node: SteppedNode, device: str, verdict: str
 ) -> None:
     node.start()
     text = f"EXT4-fs error (device {device}): ext4_find_entry:1463: inode #2: comm job: reading directory"
-    node.log(text, node.uptime)
-    node.wait(lambda: "ext4-error" in node.wrong)
-    (found,) = (each for each in bot.reports[-1]["findings"] if each["code"] == "ext4-error")
+    node.log(text)
+    (found,) = (each for each in node.report()["findings"] if each["code"] == "ext4-error")
     assert f"{found['severity']}/{found['action']}" == verdict
 
 
-def test_a_new_agent_looks_once_it_was_told_what_is_switched_off(bot: Bot, node: Node) -> None:
+def test_a_new_agent_looks_once_it_was_told_what_is_switched_off(bot: Bot, node: SteppedNode) -> None:
     bot.status = 503
     node.policy({"disabled": ["memory-errors"]})
     hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
     node.begin()
-    node.wait(lambda: bot.tokens)
+    assert bot.tokens
     bot.says, bot.status = {"pool": "h100"}, 202
     node.pass_time(30)
     assert node.wrong == []
     assert [report for report in bot.reports if report["findings"]] == []
 
 
-def test_a_new_agent_does_not_wait_for_ever_to_be_told(bot: Bot, node: Node) -> None:
+def test_a_new_agent_does_not_wait_for_ever_to_be_told(bot: Bot, node: SteppedNode) -> None:
     bot.status = 503
     hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
     node.begin()
     node.pass_time(POOL_SECONDS)
     node.pass_time(60)
     bot.status = 202
+    node.pass_time(REPORT_SECONDS)
     assert node.wrong == ["edac-ue"]
 
 
-def test_an_agent_that_begins_anew_does_not_count_its_first_looks_as_polls(bot: Bot, node: Node) -> None:
+def test_an_agent_that_starts_again_does_not_count_its_first_runs_as_polls(
+    bot: Bot, node: SteppedNode
+) -> None:
     bot.says = {"pool": "h100"}
     node.policy({"expected": {"cpus": 256}})
     for _ in range(4):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.agent.test_agent import XID, Bot, Node, wait_for
+from tests.checks.agent.harness import XID, Bot, Node, wait_for
 from tests.lab.kmsg.device import Device, Faults
 
 EPERM, EIO, EINVAL, EPIPE, ENODEV = 1, 5, 22, 32, 19

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from checks.agent.health import REPORT_LIMIT_SECONDS, ROUND_LIMIT_SECONDS, Health, healthz, metrics
-from checks.agent.http_server import REQUEST_SECONDS, PageServer
-from tests.checks.agent.test_agent import XID, Bot, Node, wait_for
+from checks.agent.http_server import REQUEST_SECONDS, HttpServer
+from tests.checks.agent.harness import XID, Bot, Node, wait_for
 
 WELL = Health(
     age=500.0,
@@ -91,14 +91,14 @@ def test_what_is_not_known_is_no_sample() -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[PageServer]:
-    server = PageServer("127.0.0.1:0", {"/healthz": lambda: healthz(WELL), "/metrics": lambda: metrics(WELL)})
+def server() -> Iterator[HttpServer]:
+    server = HttpServer("127.0.0.1:0", {"/healthz": lambda: healthz(WELL), "/metrics": lambda: metrics(WELL)})
     server.start()
     yield server
     server.stop()
 
 
-def asked(server: PageServer, request: bytes) -> bytes:
+def asked(server: HttpServer, request: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", server.port or 0), 5) as client:
         client.sendall(request)
         answer = b""
@@ -119,20 +119,20 @@ def asked(server: PageServer, request: bytes) -> bytes:
         (b"x" * 20_000, b"HTTP/1.1 404 Not Found"),
     ],
 )
-def test_any_request_gets_an_answer(server: PageServer, request_line: bytes, answer: bytes) -> None:
+def test_any_request_gets_an_answer(server: HttpServer, request_line: bytes, answer: bytes) -> None:
     said = asked(server, request_line[:8000] + b"\r\n\r\n")
     assert said.startswith(answer)
     assert (b'"ok"' in said.partition(b"\r\n\r\n")[2]) == (request_line.startswith(b"GET /healthz"))
 
 
-def test_a_client_that_says_nothing_holds_up_the_others_only_briefly(server: PageServer) -> None:
+def test_a_client_that_says_nothing_holds_up_the_others_only_briefly(server: HttpServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port or 0)):
         began = time.monotonic()
         assert asked(server, b"GET /healthz HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 200")
         assert time.monotonic() - began < REQUEST_SECONDS + 2
 
 
-def test_a_client_that_leaves_in_the_middle_harms_nobody(server: PageServer) -> None:
+def test_a_client_that_leaves_in_the_middle_harms_nobody(server: HttpServer) -> None:
     for request in (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\n\r\n"):
         client = socket.create_connection(("127.0.0.1", server.port or 0))
         client.sendall(request)

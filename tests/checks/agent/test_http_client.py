@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.agent.http_client import BODY_LIMIT, Wire, WireError
+from checks.agent.http_client import BODY_LIMIT, HttpClient, HttpError
 from tests.lab.kube import certificates
 
 OK = b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"
@@ -80,16 +80,16 @@ def _request(connection: socket.socket) -> bytes:
     return received
 
 
-Start = Callable[..., tuple[Server, Wire]]
+Start = Callable[..., tuple[Server, HttpClient]]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    made: list[tuple[Server, Wire]] = []
+    made: list[tuple[Server, HttpClient]] = []
 
-    def begin(*answers: bytes, timeout: float = 5.0) -> tuple[Server, Wire]:
+    def begin(*answers: bytes, timeout: float = 5.0) -> tuple[Server, HttpClient]:
         server = Server(*answers)
-        made.append((server, Wire(f"http://127.0.0.1:{server.port}/bot/", None, timeout)))
+        made.append((server, HttpClient(f"http://127.0.0.1:{server.port}/bot/", None, timeout)))
         return made[-1]
 
     yield begin
@@ -137,7 +137,7 @@ def test_a_connection_closed_between_two_reports_costs_no_report(start: Start) -
 
 def test_a_new_connection_that_gives_no_answer_is_not_tried_again(start: Start) -> None:
     server, wire = start(b"", OK)
-    with pytest.raises(WireError, match="closed without an answer"):
+    with pytest.raises(HttpError, match="closed without an answer"):
         wire.post("/", "t", b"")
     assert server.connections == 1
 
@@ -145,7 +145,7 @@ def test_a_new_connection_that_gives_no_answer_is_not_tried_again(start: Start) 
 def test_silence_ends_at_the_timeout_and_is_not_asked_again(start: Start) -> None:
     server, wire = start(OK, b"HTTP/1.1 202", OK, timeout=1.0)
     assert wire.post("/", "t", b"")[0] == 202
-    with pytest.raises(WireError, match="TimeoutError"):
+    with pytest.raises(HttpError, match="TimeoutError"):
         wire.post("/", "t", b"")
     assert len(server.requests) == 2
 
@@ -176,7 +176,7 @@ def test_an_answer_has_a_status_and_a_body(answer: bytes, status: int, body: byt
 )
 def test_what_is_no_answer_is_told_as_such(answer: bytes, why: str, start: Start) -> None:
     _, wire = start(answer, OK)
-    with pytest.raises(WireError, match=why):
+    with pytest.raises(HttpError, match=why):
         wire.post("/", "t", b"")
 
 
@@ -184,8 +184,8 @@ def test_what_is_no_answer_is_told_as_such(answer: bytes, why: str, start: Start
     "url", ["http://127.0.0.1:1", "http://[::1]:1", "http://127.0.0.1:99999", "http://a..b"]
 )
 def test_an_address_where_nobody_is_gives_no_traceback(url: str) -> None:
-    with pytest.raises(WireError):
-        Wire(url, None, 1.0).post("/", "t", b"")
+    with pytest.raises(HttpError):
+        HttpClient(url, None, 1.0).post("/", "t", b"")
 
 
 def test_a_certificate_is_checked_against_the_ca_file_as_it_is_now(tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_a_certificate_is_checked_against_the_ca_file_as_it_is_now(tmp_path: Pat
     server = Server(OK, OK, context=context)
     ca_file = tmp_path / "ca.crt"
     ca_file.write_bytes((theirs / "ca.crt").read_bytes())
-    wire = Wire(f"https://127.0.0.1:{server.port}", ca_file, 5.0)
-    with pytest.raises(WireError, match="not trusted"):
+    wire = HttpClient(f"https://127.0.0.1:{server.port}", ca_file, 5.0)
+    with pytest.raises(HttpError, match="not trusted"):
         wire.post("/", "t", b"")
     ca_file.write_bytes((ours / "ca.crt").read_bytes())
     assert wire.post("/", "t", b"") == (202, b"{}")

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 
 from checks.agent.node_state import NUMBERS_AHEAD, NodeState
-from checks.debounce import Moment
+from checks.debounce import Instant
 from checks.gpu.memory_suspects import Doubted
-from checks.gpu_sample import Board as BoardFacts
-from checks.gpu_sample import Gpus, Sample
+from checks.gpu_sample import BoardSample as BoardFacts
+from checks.gpu_sample import GpuSample, GpuSnapshot
 from checks.kernel.classify import Reader
 from checks.kernel.line import Line
-from checks.report import Accepted, Gpu, Inventory, decode, encode
+from checks.report import Gpu, Inventory, ReportAccepted, decode, encode
 
 ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
 START = 1_790_000_000.0
@@ -37,7 +37,7 @@ class Node:
 
     def log(self, text: str, at: float) -> None:
         events = Reader().events(Line((f"NVRM: {text}",)), 1)
-        moment = Moment(START + at, at - self.booted)
+        moment = Instant(START + at, at - self.booted)
         self.state.take([(each, moment) for each in events], None)
 
     def verdicts(self) -> list[str]:
@@ -48,10 +48,10 @@ def xid(code: int, gpu: str = "1b", pid: int = 1) -> str:
     return f"Xid (PCI:0000:{gpu}:00): {code}, pid={pid}, name=train, MMU Fault"
 
 
-def sampled(asked_at: float, action: int | None = 0, gpu: str = ONE, failed: int = 0) -> Gpus:
+def sampled(asked_at: float, action: int | None = 0, gpu: str = ONE, failed: int = 0) -> GpuSnapshot:
     board = BoardFacts(uuid="GPU-a", serial="1653923026510")
-    return Gpus(
-        samples=(Sample(gpu=gpu, asked_at=asked_at, recovery_action=action, failed=failed, board=board),)
+    return GpuSnapshot(
+        samples=(GpuSample(gpu=gpu, asked_at=asked_at, recovery_action=action, failed=failed, board=board),)
     )
 
 
@@ -153,7 +153,7 @@ def test_what_is_new_is_saved_before_it_is_reported(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.state.report("gpu-01", SEEN, START)
     node.log(xid(79), 100.0)
-    node.state.hear(Accepted(accepted=1, pool="h100"))
+    node.state.hear(ReportAccepted(accepted=1, pool="h100"))
     assert node.state.report("gpu-01", SEEN, START).findings
     node.boot("first")
     assert node.verdicts() == ["79 critical/failover"]

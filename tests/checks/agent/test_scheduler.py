@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from checks.agent.scheduler import LOOK_SECONDS, Rounds, look_once
-from checks.agent.ticker import TICK_SECONDS, Metronome
-from checks.check import WELL, Blind, Check, Look, Past, Scene, Seen
-from checks.debounce import Moment
+from checks.agent.scheduler import LOOK_SECONDS, Rounds, run_check
+from checks.agent.ticker import TICK_SECONDS, Ticker
+from checks.check import WELL, Check, CheckContext, CheckResult, Observation, Past, Unobservable
+from checks.debounce import Instant
 from checks.policy import Policy
 
 PATIENCE = 10.0
@@ -21,7 +21,7 @@ class Keeper:
     """Notes what the rounds bring."""
 
     def __init__(self) -> None:
-        self.looks: list[tuple[str, Look]] = []
+        self.looks: list[tuple[str, CheckResult]] = []
         self.dropped: list[str] = []
         self.news = threading.Condition()
 
@@ -34,7 +34,7 @@ class Keeper:
     def take_fetched(self, found: object) -> None:
         """Nothing here is about what doors bring."""
 
-    def take_look(self, check: Check, look: Look, at: Moment) -> None:
+    def take_look(self, check: Check, look: CheckResult, at: Instant) -> None:
         with self.news:
             self.looks.append((check.name, look))
             self.news.notify_all()
@@ -44,10 +44,10 @@ class Keeper:
             self.dropped.append(check)
             self.news.notify_all()
 
-    def wait_for(self, name: str, times: int = 1) -> Look:
+    def wait_for(self, name: str, times: int = 1) -> CheckResult:
         """Return the newest look of the check once there were so many."""
 
-        def found() -> list[Look]:
+        def found() -> list[CheckResult]:
             return [look for check, look in self.looks if check == name]
 
         with self.news:
@@ -61,10 +61,10 @@ class Clock:
     def __init__(self) -> None:
         self.uptime = 1000.0
 
-    def __call__(self) -> Moment:
-        return Moment(1_796_000_000.0 + self.uptime, self.uptime)
+    def __call__(self) -> Instant:
+        return Instant(1_796_000_000.0 + self.uptime, self.uptime)
 
-    def passes(self, seconds: float) -> Look:
+    def passes(self, seconds: float) -> CheckResult:
         """Stand for a look that takes so long."""
         self.uptime += seconds
         return WELL
@@ -82,7 +82,7 @@ class Door:
         self.answers = answers
         self.closed = False
 
-    def fetch(self, scene: Scene) -> object:
+    def fetch(self, context: CheckContext) -> object:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -92,8 +92,8 @@ class Door:
         self.closed = True
 
 
-def check(name: str, look: Look | Exception | threading.Event = WELL, **more: Any) -> Check:
-    def run(_: Scene) -> Look:
+def check(name: str, look: CheckResult | Exception | threading.Event = WELL, **more: Any) -> Check:
+    def run(_: CheckContext) -> CheckResult:
         if isinstance(look, threading.Event):
             look.wait(PATIENCE)
             return WELL
@@ -116,7 +116,7 @@ class Site:
     ) -> None:
         self.keeper, self.clock = Keeper(), clock or Clock()
         self.policy = Policy(disabled=disabled)
-        metronome = Metronome(self.clock, random.Random(1), TICK_SECONDS)
+        metronome = Ticker(self.clock, random.Random(1), TICK_SECONDS)
         self.rounds = Rounds(Path("/"), (checks, doors), self.keeper, lambda: self.policy, metronome)
         self.doors = doors
 
@@ -154,7 +154,7 @@ def test_ticks_that_come_early_and_slow_looks_make_no_check_late() -> None:
 def test_a_check_that_raises_is_blind_and_says_where() -> None:
     with Site(check("bad", ValueError("7 is no number")), check("good")) as site:
         look = site.keeper.wait_for("bad")
-        assert isinstance(look, Blind)
+        assert isinstance(look, Unobservable)
         assert look.reason.startswith("ValueError: 7 is no number (test_rounds.py:")
         site.keeper.wait_for("good")
 
@@ -164,7 +164,7 @@ def test_a_look_that_hangs_is_left_behind_and_the_others_go_on() -> None:
     with Site(check("stuck", hangs), check("good", every_seconds=60.0)) as site:
         site.clock.uptime += LOOK_SECONDS + 1
         site.rounds.supervise()
-        assert site.keeper.wait_for("stuck") == Blind("check timed out after 26 s")
+        assert site.keeper.wait_for("stuck") == Unobservable("check timed out after 26 s")
         site.keeper.wait_for("good")
         site.clock.uptime += 60
         site.rounds.supervise()
@@ -198,26 +198,26 @@ def test_a_check_that_is_switched_off_is_dropped() -> None:
 def test_what_a_door_fetched_is_what_its_checks_look_at() -> None:
     gauge = Gauge()
 
-    def look(scene: Scene) -> Look:
-        return Seen(readings={"same": float(scene.held(Gauge) is gauge)})
+    def look(context: CheckContext) -> CheckResult:
+        return Observation(readings={"same": float(context.held(Gauge) is gauge)})
 
     needy = Check(name="needy", about="", look=look, needs=Gauge)
     with Site(needy, doors=(Door([gauge]),)) as site:
-        assert site.keeper.wait_for("needy") == Seen(readings={"same": 1.0})
+        assert site.keeper.wait_for("needy") == Observation(readings={"same": 1.0})
     assert site.doors[0].closed
 
 
-@pytest.mark.parametrize("answer", [Blind("no library"), RuntimeError("no library")])
+@pytest.mark.parametrize("answer", [Unobservable("no library"), RuntimeError("no library")])
 def test_a_door_that_cannot_fetch_makes_its_checks_blind(answer: object) -> None:
     with Site(check("needy", needs=Gauge), doors=(Door([answer]),)) as site:
         look = site.keeper.wait_for("needy")
-        assert isinstance(look, Blind)
+        assert isinstance(look, Unobservable)
         assert "no library" in look.reason
 
 
 def test_a_check_whose_door_has_not_fetched_yet_is_blind() -> None:
-    scene = Scene(root=Path("/"), now=0.0, uptime=0.0, policy=Policy())
-    assert look_once(check("needy", needs=Gauge), scene) == Blind("Gauge was not fetched yet")
+    context = CheckContext(root=Path("/"), now=0.0, uptime=0.0, policy=Policy())
+    assert run_check(check("needy", needs=Gauge), context) == Unobservable("Gauge was not fetched yet")
 
 
 def test_another_boot_begins_with_everything_at_once() -> None:

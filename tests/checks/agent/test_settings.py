@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from checks.agent.settings import SettingsError, load
+from checks.agent.settings import AgentSettingsError, load
 
 GOOD = {
     "CLUSTERWRIGHT_AGENT__NODE": "gpu-01",
@@ -34,7 +34,7 @@ def write(directory: Path, text: str) -> Path:
 
 
 def error(file: Path | None, environment: dict[str, str]) -> str:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(AgentSettingsError) as caught:
         load(file, environment)
     return str(caught.value)
 

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from checks import registry
-from checks.agent.ticker import DUE_PART, JITTER, TICK_SECONDS, Metronome
-from checks.debounce import Moment
+from checks.agent.ticker import DUE_PART, JITTER, TICK_SECONDS, Ticker
+from checks.debounce import Instant
 
 
-def metronome(seconds: float, seed: int = 1) -> Metronome:
-    return Metronome(lambda: Moment(0.0, 0.0), random.Random(seed), seconds)
+def metronome(seconds: float, seed: int = 1) -> Ticker:
+    return Ticker(lambda: Instant(0.0, 0.0), random.Random(seed), seconds)
 
 
 def test_whoever_asks_is_told_the_same_tick() -> None:

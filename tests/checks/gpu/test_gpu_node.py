@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.checks.agent.test_agent import Bot
+from tests.checks.agent.harness import Bot
 from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.bench_process import Usage
 from tests.lab.nvml.bus import fall_off, plug, unplug, use

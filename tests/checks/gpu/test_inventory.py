@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from checks.gpu.inventory import INFORMATION, KnownInventory, read_inventory
+from checks.gpu.inventory import INFORMATION, InventoryCache, read_inventory
 from checks.report import Gpu, Inventory
 
 
@@ -54,7 +54,7 @@ def information(uuid: str) -> str:
 
 def test_what_is_known_is_read_again_when_a_gpu_comes_or_goes_and_in_another_boot(tmp_path: Path) -> None:
     show(tmp_path, "0000:1b:00.0", information("GPU-a"))
-    known = KnownInventory(tmp_path)
+    known = InventoryCache(tmp_path)
     assert uuids(known, "boot-1") == ["GPU-a"]
     file = tmp_path / INFORMATION / "0000:1b:00.0/information"
     file.write_text(information("GPU-b"))
@@ -68,7 +68,7 @@ def test_what_is_known_is_read_again_when_a_gpu_comes_or_goes_and_in_another_boo
 
 
 def test_what_is_not_known_yet_is_asked_for_again(tmp_path: Path) -> None:
-    known = KnownInventory(tmp_path)
+    known = InventoryCache(tmp_path)
     assert known.read("boot-1") == Inventory(gpus=None)
     show(tmp_path, "0000:1b:00.0", information("GPU-????????"))
     assert uuids(known, "boot-1") == [None]
@@ -76,5 +76,5 @@ def test_what_is_not_known_yet_is_asked_for_again(tmp_path: Path) -> None:
     assert uuids(known, "boot-1") == ["GPU-a"]
 
 
-def uuids(known: KnownInventory, boot_id: str) -> list[str | None]:
+def uuids(known: InventoryCache, boot_id: str) -> list[str | None]:
     return [gpu.uuid for gpu in known.read(boot_id).gpus or ()]

@@ -1,4 +1,4 @@
-"""The GPU door: rounds over a fake bus and the stand-in library, through the real child."""
+"""The GPU sampler: rounds over a fake bus and the stand-in library, through the real child."""
 
 import os
 import signal
@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from checks.check import Scene
+from checks.check import CheckContext, NodeFacts
 from checks.gpu.ecc import SRAM
-from checks.gpu.memory_suspects import Doubted
 from checks.gpu.nvml import MEETING_SECONDS
-from checks.gpu.nvml_exclusions import LeaveAlone, leave_alone
-from checks.gpu.sampler import GpuDoor
-from checks.gpu_sample import Gpus, Refused
+from checks.gpu.nvml_exclusions import excluded_gpus
+from checks.gpu.sampler import GpuSampler
+from checks.gpu_sample import GpuSnapshot, NvmlRefused
 from checks.kernel.event import Event
 from checks.policy import Policy
-from tests.checks.gpu.harness import ONE, START, TWO, Course
+from tests.checks.gpu.harness import ONE, START, TWO, GpuHarness
 from tests.lab.nvml.bus import plug, unload, unplug, use
 from tests.lab.nvml.library import Machine
 
@@ -27,27 +26,27 @@ HANGS = "nvmlDeviceGetFieldValues"
 
 
 class Rounds:
-    """Fetches minute by minute, as the agent does."""
+    """Samples minute by minute, as the agent does."""
 
     def __init__(self, root: Path, environment: dict[str, str]) -> None:
         self.root = root
-        self.door = GpuDoor(environment, deadline_seconds=4.0)
+        self.sampler = GpuSampler(environment, deadline_seconds=4.0)
         self.uptime = 1000.0
-        self.gpus: Gpus | None = None
-        self.alone = LeaveAlone()
-        self.doubted = Doubted()
+        self.gpus: GpuSnapshot | None = None
+        self.excluded: frozenset[str] = frozenset()
+        self.suspects: dict[str, float] = {}
 
-    def round(self, minutes: float = 1) -> Gpus:
-        """Fetch, and let so many minutes pass."""
-        held = {} if self.gpus is None else {Gpus: self.gpus}
-        scene = Scene(
+    def round(self, minutes: float = 1) -> GpuSnapshot:
+        """Sample, and let so many minutes pass."""
+        facts = NodeFacts(gpus=self.gpus, excluded_gpus=self.excluded, memory_suspects=self.suspects)
+        context = CheckContext(
             root=self.root,
             now=START,
             uptime=self.uptime,
             policy=Policy(),
-            fetched={LeaveAlone: self.alone, Doubted: self.doubted, **held},
+            facts=facts,
         )
-        self.gpus = self.door.fetch(scene)
+        self.gpus = self.sampler.sample(context)
         self.uptime += minutes * 60
         return self.gpus
 
@@ -59,10 +58,10 @@ def rounds(tmp_path: Path, environment: dict[str, str]) -> Iterator[Rounds]:
     plug(root, TWO)
     rounds = Rounds(root, environment)
     yield rounds
-    rounds.door.close()
+    rounds.sampler.close()
 
 
-def failed(gpus: Gpus) -> dict[str, int]:
+def failed(gpus: GpuSnapshot) -> dict[str, int]:
     return {each.gpu: each.failed for each in gpus.samples}
 
 
@@ -81,7 +80,7 @@ def test_one_child_serves_all_rounds_and_each_board_is_read_in_a_minute_of_its_o
 ) -> None:
     rounds.uptime = 1200.0
     boards(rounds.round())
-    child = rounds.door.child_pid
+    child = rounds.sampler.child_pid
     machine.fields[ONE, "4"] = 1
     machine.write()
     read: dict[str, list[float]] = {ONE: [], TWO: []}
@@ -92,10 +91,10 @@ def test_one_child_serves_all_rounds_and_each_board_is_read_in_a_minute_of_its_o
             if at == found.samples[0].asked_at:
                 read[gpu].append(at)
     assert read == {ONE: [1800.0, 2400.0, 3000.0], TWO: [1740.0, 2340.0, 2940.0]}
-    assert rounds.door.child_pid == child
+    assert rounds.sampler.child_pid == child
 
 
-def boards(gpus: Gpus) -> dict[str, float]:
+def boards(gpus: GpuSnapshot) -> dict[str, float]:
     """Return when each GPU's board was read last."""
     return {each.gpu: each.board.read_at for each in gpus.samples if each.board is not None}
 
@@ -116,17 +115,17 @@ def test_the_board_of_a_gpu_with_a_memory_error_is_read_in_the_next_round_once(
     rounds: Rounds, machine: Machine
 ) -> None:
     rounds.uptime = 1200.0
-    course = Course(SRAM, uptime=1200.0)
-    assert course.look(rounds.round()) == {}
+    harness = GpuHarness(SRAM, uptime=1200.0)
+    assert harness.look(rounds.round()) == {}
     machine.calls |= {(gpu, "nvmlDeviceGetSramEccErrorStatus"): 1 for gpu in (ONE, TWO)}
     machine.write()
-    assert course.look(rounds.round()) == {}
-    rounds.doubted = Doubted({TWO: 1275.0})
+    assert harness.look(rounds.round()) == {}
+    rounds.suspects = {TWO: 1275.0}
     found = rounds.round()
     assert boards(found) == {ONE: 1200.0, TWO: 1320.0}
-    assert list(course.look(found)) == [f"sram-threshold/{TWO}"]
+    assert list(harness.look(found)) == [f"sram-threshold/{TWO}"]
     assert boards(rounds.round()) == {ONE: 1200.0, TWO: 1320.0}
-    rounds.doubted = Doubted({TWO: 1385.0})
+    rounds.suspects = {TWO: 1385.0}
     assert boards(rounds.round()) == {ONE: 1200.0, TWO: 1440.0}
 
 
@@ -141,7 +140,7 @@ def test_memory_in_use_is_asked_for_only_while_no_program_is_there(rounds: Round
     assert (used(found), found.misses) == ({ONE: None, TWO: None}, 0), "a call that hangs was not made"
 
 
-def used(gpus: Gpus) -> dict[str, int | None]:
+def used(gpus: GpuSnapshot) -> dict[str, int | None]:
     return {each.gpu: each.memory_used for each in gpus.samples}
 
 
@@ -166,11 +165,11 @@ def test_memory_in_use_is_forgotten_when_a_program_comes_during_the_round(rounds
 def test_memory_in_use_is_forgotten_of_a_gpu_that_was_not_read(rounds: Rounds, machine: Machine) -> None:
     use(rounds.root, 0)
     rounds.round()
-    rounds.alone = LeaveAlone(frozenset({TWO}))
+    rounds.excluded = frozenset({TWO})
     machine.lose(ONE)
     machine.write()
     assert used(rounds.round()) == {ONE: None, TWO: None}
-    rounds.door.close()
+    rounds.sampler.close()
     machine.errors["*", "nvmlInitWithFlags"] = 9
     machine.write()
     assert used(rounds.round()) == {ONE: None, TWO: None}
@@ -181,7 +180,7 @@ def test_a_driver_that_goes_is_told_and_opened_anew(rounds: Rounds, machine: Mac
     machine.errors["*", HANGS] = 9
     machine.write()
     found = rounds.round()
-    assert (found.library, found.refused) == (None, Refused(HANGS, 9))
+    assert (found.library, found.refused) == (None, NvmlRefused(HANGS, 9))
     machine.errors.clear()
     machine.write()
     found = rounds.round()
@@ -202,7 +201,7 @@ def test_a_timeout_that_the_driver_tells_of_is_a_missed_deadline(
 
 def test_a_child_that_was_ended_between_rounds_is_replaced_in_the_next(rounds: Rounds) -> None:
     rounds.round()
-    child = rounds.door.child_pid
+    child = rounds.sampler.child_pid
     assert child is not None
     os.kill(child, signal.SIGKILL)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
@@ -212,10 +211,10 @@ def test_a_child_that_was_ended_between_rounds_is_replaced_in_the_next(rounds: R
 
 def test_a_node_without_gpus_starts_no_child(tmp_path: Path, environment: dict[str, str]) -> None:
     bare = Rounds(tmp_path, environment)
-    assert bare.round() == Gpus()
+    assert bare.round() == GpuSnapshot()
     (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
-    assert bare.round() == Gpus(pci=())
-    assert bare.door.child_pid is None
+    assert bare.round() == GpuSnapshot(pci=())
+    assert bare.sampler.child_pid is None
 
 
 def test_a_gpu_that_is_passed_through_is_not_asked(rounds: Rounds) -> None:
@@ -230,7 +229,7 @@ def test_a_node_whose_gpus_are_all_passed_through_starts_no_child(
     plug(tmp_path, ONE, driver="vfio-pci")
     host = Rounds(tmp_path, environment)
     assert [each.gpu for each in host.round().pci or ()] == [ONE]
-    assert host.door.child_pid is None
+    assert host.sampler.child_pid is None
 
 
 def test_a_lost_gpu_keeps_what_was_known_of_it(rounds: Rounds, machine: Machine) -> None:
@@ -281,11 +280,11 @@ def test_a_gpu_that_the_kernel_log_gave_up_is_not_asked(rounds: Rounds, machine:
     machine.fields[ONE, "4"] = 1
     machine.write()
     xid = Event(code="79", subsystem="xid", gpu=TWO)
-    rounds.alone = leave_alone([xid, Event(code="13", subsystem="xid", gpu=ONE)])
+    rounds.excluded = excluded_gpus([xid, Event(code="13", subsystem="xid", gpu=ONE)])
     found = rounds.round()
-    assert (found.misses, found.left_alone) == (0, (TWO,))
+    assert (found.misses, found.excluded) == (0, (TWO,))
     assert [each.ecc_uncorrected for each in found.samples] == [1, 0]
-    rounds.alone = LeaveAlone()
+    rounds.excluded = frozenset()
     machine.hangs.clear()
     machine.fields[TWO, "4"] = 7
     machine.write()
@@ -295,8 +294,8 @@ def test_a_gpu_that_the_kernel_log_gave_up_is_not_asked(rounds: Rounds, machine:
 def test_a_library_that_cannot_be_opened_is_told_and_tried_again(rounds: Rounds, machine: Machine) -> None:
     machine.errors["*", "nvmlInitWithFlags"] = 18
     machine.write()
-    assert rounds.round().refused == Refused("nvmlInitWithFlags", 18)
-    assert rounds.door.child_pid is None, "a new library is seen by a new process only"
+    assert rounds.round().refused == NvmlRefused("nvmlInitWithFlags", 18)
+    assert rounds.sampler.child_pid is None, "a new library is seen by a new process only"
     machine.errors.clear()
     machine.write()
     found = rounds.round()
@@ -310,8 +309,8 @@ def test_gpus_that_are_all_unknown_though_the_driver_has_them_blame_our_containe
     machine.errors |= {(gpu, HANGS): 999 for gpu in (ONE, TWO)}
     machine.write()
     found = rounds.round()
-    assert found.refused == Refused("every GPU", 999)
-    assert rounds.door.child_pid is None
+    assert found.refused == NvmlRefused("every GPU", 999)
+    assert rounds.sampler.child_pid is None
 
 
 def test_gpus_that_the_driver_got_later_are_found(rounds: Rounds, machine: Machine) -> None:
@@ -331,11 +330,11 @@ def test_gpus_that_the_driver_initialises_slowly_are_met_one_by_one(rounds: Roun
     machine.slow[ONE, "nvmlDeviceGetHandleByIndex_v2"] = int(MEETING_SECONDS * 1000) + 100
     machine.write()
     found = rounds.round(minutes=11)
-    child = rounds.door.child_pid
+    child = rounds.sampler.child_pid
     assert found.library is not None
     assert (found.library.gpus, found.misses, failed(found)) == ((ONE,), 0, {ONE: 0, TWO: 0})
     assert failed(rounds.round()) == {ONE: 0, TWO: 0}
-    assert rounds.door.child_pid == child, "it is known, though not listed"
+    assert rounds.sampler.child_pid == child, "it is known, though not listed"
 
 
 def test_an_unloaded_driver_is_no_witness(rounds: Rounds, machine: Machine) -> None:
@@ -343,7 +342,7 @@ def test_an_unloaded_driver_is_no_witness(rounds: Rounds, machine: Machine) -> N
     machine.errors["*", "nvmlInitWithFlags"] = 9
     machine.write()
     found = rounds.round()
-    assert (found.driver, found.library, found.refused) == (None, None, Refused("nvmlInitWithFlags", 9))
+    assert (found.driver, found.library, found.refused) == (None, None, NvmlRefused("nvmlInitWithFlags", 9))
 
 
 def test_another_boot_begins_with_nothing_known(rounds: Rounds) -> None:
@@ -360,4 +359,4 @@ def test_the_kernel_log_silences_only_gpus_that_are_lost_or_hang() -> None:
         Event(code="48", subsystem="xid", gpu="0000:52:00.0"),
         Event(code="79", subsystem="sxid", gpu="0000:61:00.0"),
     ]
-    assert leave_alone(events) == LeaveAlone(frozenset({ONE, TWO}))
+    assert excluded_gpus(events) == {ONE, TWO}

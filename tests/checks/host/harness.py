@@ -1,10 +1,10 @@
-"""A healthy server's files, single files broken, and looks at them over time."""
+"""Harness of the host checks: a healthy server's files, single files broken, and observations over time."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from checks.check import Blind, Check, Look, Scene, Seen, Symptom
-from checks.debounce import Moment, Watch
+from checks.check import Check, CheckContext, CheckResult, Observation, Symptom, Unobservable
+from checks.debounce import Debouncer, Instant
 from checks.policy import Policy
 from tests.lab import hardware
 
@@ -20,7 +20,7 @@ class Server:
         self.check = check
         self.policy = policy or Policy()
         self.uptime = 7200.0
-        self.watch = Watch()
+        self.debouncer = Debouncer()
         hardware.furnish(root, GPUS)
 
     def write(self, path: str, content: object) -> None:
@@ -35,22 +35,22 @@ class Server:
         else:
             place.unlink()
 
-    def glance(self) -> Look:
+    def glance(self) -> CheckResult:
         """Look once, without time passing and without remembering it."""
-        return self.check.look(
-            Scene(
+        return self.check.observe(
+            CheckContext(
                 root=self.root,
                 now=WALL + self.uptime,
                 uptime=self.uptime,
                 policy=self.policy,
-                past=self.watch.past(self.check.name),
+                past=self.debouncer.past(self.check.name),
             )
         )
 
     def look(self, times: int = 1) -> list[str]:
         """Look so many times, as far apart as the check asks for; return what is wrong then."""
         for _ in range(times):
-            self.watch.fold(self.check, self.glance(), Moment(WALL + self.uptime, self.uptime))
+            self.debouncer.record(self.check, self.glance(), Instant(WALL + self.uptime, self.uptime))
             self.uptime += self.check.every_seconds
         return self.wrong
 
@@ -63,17 +63,17 @@ class Server:
         """Every finding as `code device severity/action`."""
         return [
             f"{each.code} {each.device or '-'} {each.severity.value}/{each.action.value}"
-            for each in self.watch.findings()
+            for each in self.debouncer.findings()
         ]
 
 
-def symptoms(look: Look) -> Iterable[Symptom]:
+def symptoms(look: CheckResult) -> Iterable[Symptom]:
     """Return what a look found; fails for a blind one."""
-    assert isinstance(look, Seen), look
+    assert isinstance(look, Observation), look
     return look.symptoms
 
 
-def blind(look: Look) -> str:
+def blind(look: CheckResult) -> str:
     """Return why a look was not possible; fails for one that was."""
-    assert isinstance(look, Blind), look
+    assert isinstance(look, Unobservable), look
     return look.reason

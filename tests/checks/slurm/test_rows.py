@@ -1,18 +1,14 @@
 """Rows of scontrol as several versions print them, and what the checks make of a node over time."""
 
-import time
-from pathlib import Path
-
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.agent.scheduler import look_once
-from checks.check import Blind, Check, Scene
-from checks.debounce import Moment, Watch
-from checks.policy import Policy
+from checks.debounce import Instant
+from checks.finding import Finding
+from checks.slurm.findings import SlurmFindings
 from checks.slurm.node import SlurmNode, parse
-from checks.slurm.state import CHECKS, Expected
 
 ROW = (
     "NodeName=w0 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 Gres=gpu:h100:8 NodeAddr=10.0.0.1 "
@@ -91,29 +87,21 @@ def test_no_text_crashes_the_reading(text: str) -> None:
     assert (found.name, found.base) == ("w0", "IDLE")
 
 
-class Observer:
-    """One node's row, looked at again and again on a clock of the test's."""
+class Controller:
+    """Answers about one node, again and again, on a clock of the test's."""
 
     def __init__(self) -> None:
-        self.watch, self.uptime = Watch(), 0.0
+        self.findings, self.uptime = SlurmFindings(), 0.0
 
-    def see(
-        self, seen: SlurmNode | Blind, *, looks: int = 2, gpus: int | None = 8, every: float = 30.0
+    def answer(
+        self, row: SlurmNode, *, times: int = 2, gpus: int | None = 8, every: float = 30.0
     ) -> set[str]:
-        for _ in range(looks):
+        found: dict[str, tuple[Finding, ...]] = {}
+        for _ in range(times):
             self.uptime += every
-            for check in CHECKS:
-                self.watch.fold(check, look_once(check, self._scene(check, seen, gpus)), self._moment())
-        return {each.code for each in (*self.watch.findings(), *self.watch.blind_spots())}
-
-    def _scene(self, check: Check, seen: SlurmNode | Blind, gpus: int | None) -> Scene:
-        return Scene(
-            root=Path("/"), now=time.time(), uptime=self.uptime, policy=Policy(),
-            past=self.watch.past(check.name), fetched={SlurmNode: seen, Expected: Expected(gpus)},
-        )  # fmt: skip
-
-    def _moment(self) -> Moment:
-        return Moment(time.time(), self.uptime)
+            at = Instant(1_796_000_000.0 + self.uptime, self.uptime)
+            found = self.findings.update((row,), {"gpu-01": gpus}, at)
+        return {each.code for each in found["gpu-01"]}
 
 
 FOREIGN = " Reason=bad disk [root@2026-11-30T10:54:01]"
@@ -121,7 +109,7 @@ OURS = " Reason=clusterwright:a1b2 Xid 79 [root@2026-11-30T10:54:01]"
 
 
 @pytest.mark.parametrize(
-    ("seen", "codes"),
+    ("row", "codes"),
     [
         (node("IDLE"), set()),
         (node("MIXED+COMPLETING"), set()),
@@ -136,35 +124,55 @@ OURS = " Reason=clusterwright:a1b2 Xid 79 [root@2026-11-30T10:54:01]"
         (node("DOWN+POWERED_DOWN"), set()),
     ],
 )
-def test_what_the_controller_says_becomes_findings(seen: SlurmNode, codes: set[str]) -> None:
-    observer = Observer()
-    assert observer.see(seen, looks=1) == set()
-    assert observer.see(seen) == codes
-    assert observer.see(node("IDLE"), looks=3) == set()
+def test_what_the_controller_says_becomes_findings(row: SlurmNode, codes: set[str]) -> None:
+    controller = Controller()
+    assert controller.answer(row, times=1) == set()
+    assert controller.answer(row) == codes
+    assert controller.answer(node("IDLE"), times=3) == set()
 
 
 def test_a_node_may_be_silent_for_five_minutes() -> None:
-    observer = Observer()
-    assert observer.see(node("IDLE*"), looks=10) == set()
-    assert observer.see(node("IDLE*"), looks=2) == {"slurm-not-responding"}
-    assert observer.see(node("IDLE"), looks=3) == set()
+    controller = Controller()
+    assert controller.answer(node("IDLE*"), times=10) == set()
+    assert controller.answer(node("IDLE*"), times=2) == {"slurm-not-responding"}
+    assert controller.answer(node("IDLE"), times=3) == set()
 
 
 def test_gpus_that_slurm_and_the_node_count_differently_are_told() -> None:
-    observer = Observer()
-    assert observer.see(node("IDLE"), gpus=7) == {"slurm-gres"}
-    assert Observer().see(node("IDLE"), gpus=None) == set()
+    controller = Controller()
+    assert controller.answer(node("IDLE"), gpus=7) == {"slurm-gres"}
+    assert Controller().answer(node("IDLE"), gpus=None) == set()
 
 
-def test_a_controller_that_does_not_answer_makes_nobody_healthy_or_sick() -> None:
-    observer = Observer()
-    assert observer.see(node("DOWN")) == {"slurm-down"}
-    assert observer.see(Blind("no answer", told=True), looks=20) == {"slurm-down"}
+def test_rows_are_about_a_node_by_slinkys_comment_its_name_or_its_host_name() -> None:
+    at = Instant(1_796_000_000.0, 7200.0)
+    rows = (
+        node("DOWN", ' Comment={"node":"k8s-1"}'),
+        msgspec.structs.replace(node("DOWN"), name="k8s-2"),
+        msgspec.structs.replace(node("DOWN"), hostname="k8s-3"),
+        msgspec.structs.replace(node("DOWN"), name="a-login-node", hostname="somewhere-else"),
+    )
+    slurm, gpus = SlurmFindings(), {"k8s-1": 8, "k8s-2": 8, "k8s-3": None, "not-in-slurm": 8}
+    slurm.update(rows, gpus, at)
+    found = slurm.update(rows, gpus, msgspec.structs.replace(at, uptime=7230.0))
+    assert {name: [each.code for each in findings] for name, findings in found.items()} == {
+        "k8s-1": ["slurm-down"],
+        "k8s-2": ["slurm-down"],
+        "k8s-3": ["slurm-down"],
+    }
+
+
+def test_a_node_that_leaves_slurm_is_forgotten_and_starts_again_when_it_returns() -> None:
+    controller = Controller()
+    assert controller.answer(node("DOWN")) == {"slurm-down"}
+    later = Instant(0.0, controller.uptime + 30.0)
+    assert controller.findings.update((), {"gpu-01": 8}, later) == {}
+    assert controller.answer(node("DOWN"), times=1) == set()
 
 
 def test_a_state_that_a_new_controller_does_not_know_yet_clears_nothing() -> None:
-    observer = Observer()
-    assert observer.see(node("DOWN")) == {"slurm-down"}
-    assert observer.see(node("UNKNOWN"), looks=2) == {"slurm-down"}
-    assert observer.see(node("IDLE")) == set()
-    assert Observer().see(node("UNKNOWN*"), looks=12) == {"slurm-not-responding"}
+    controller = Controller()
+    assert controller.answer(node("DOWN")) == {"slurm-down"}
+    assert controller.answer(node("UNKNOWN"), times=2) == {"slurm-down"}
+    assert controller.answer(node("IDLE")) == set()
+    assert Controller().answer(node("UNKNOWN*"), times=12) == {"slurm-not-responding"}
