@@ -129,6 +129,7 @@ def test_the_kernel_log_tells_the_agent_which_board_a_gpu_is(bot: Bot, node: Ste
     for at, text in ((50, f"GPU at PCI:0000:1b:00: {uuid}"), (51, "GPU Board Serial Number: 1653923026510")):
         node.log(f"NVRM: {text}", at)
     node.start()
+    node.pass_time(REPORT_SECONDS)
     assert bot.reports[-1]["inventory"]["gpus"] == [
         {"address": "0000:1b:00.0", "uuid": uuid, "model": "NVIDIA H100", "serial": "1653923026510"}
     ]

@@ -1,227 +1,124 @@
-"""The rounds of the checks: each in its own time, none kept waiting by one that hangs."""
+"""The scheduler: each job runs in its own interval, and one that hangs keeps none waiting."""
 
 import random
 import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from checks.agent.scheduler import LOOK_SECONDS, Rounds, run_check
+from checks.agent.scheduler import JOB_SECONDS, STUCK_LIMIT, Job, Scheduler
 from checks.agent.ticker import TICK_SECONDS, Ticker
-from checks.check import WELL, Check, CheckContext, CheckResult, Observation, Past, Unobservable
 from checks.debounce import Instant
-from checks.policy import Policy
+from tests.checks.agent.stepped import SteppedRuntime
 
-PATIENCE = 10.0
-
-
-class Keeper:
-    """Notes what the rounds bring."""
-
-    def __init__(self) -> None:
-        self.looks: list[tuple[str, CheckResult]] = []
-        self.dropped: list[str] = []
-        self.news = threading.Condition()
-
-    def past(self, check: str) -> Past:
-        return {}
-
-    def facts(self) -> Mapping[type, Any]:
-        return {}
-
-    def take_fetched(self, found: object) -> None:
-        """Nothing here is about what doors bring."""
-
-    def take_look(self, check: Check, look: CheckResult, at: Instant) -> None:
-        with self.news:
-            self.looks.append((check.name, look))
-            self.news.notify_all()
-
-    def drop_check(self, check: str) -> None:
-        with self.news:
-            self.dropped.append(check)
-            self.news.notify_all()
-
-    def wait_for(self, name: str, times: int = 1) -> CheckResult:
-        """Return the newest look of the check once there were so many."""
-
-        def found() -> list[CheckResult]:
-            return [look for check, look in self.looks if check == name]
-
-        with self.news:
-            assert self.news.wait_for(lambda: len(found()) >= times, PATIENCE), self.looks
-            return found()[-1]
-
-
-class Clock:
-    """Time that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.uptime = 1000.0
-
-    def __call__(self) -> Instant:
-        return Instant(1_796_000_000.0 + self.uptime, self.uptime)
-
-    def passes(self, seconds: float) -> CheckResult:
-        """Stand for a look that takes so long."""
-        self.uptime += seconds
-        return WELL
-
-
-class Gauge:
-    """What the door of these tests gives."""
-
-
-class Door:
-    gives: type = Gauge
-    every_seconds = 60.0
-
-    def __init__(self, answers: list[object]) -> None:
-        self.answers = answers
-        self.closed = False
-
-    def fetch(self, context: CheckContext) -> object:
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def check(name: str, look: CheckResult | Exception | threading.Event = WELL, **more: Any) -> Check:
-    def run(_: CheckContext) -> CheckResult:
-        if isinstance(look, threading.Event):
-            look.wait(PATIENCE)
-            return WELL
-        if isinstance(look, Exception):
-            raise look
-        return look
-
-    return Check(name=name, about="", look=run, **more)
+FOR_EVER = 1e12
 
 
 class Site:
-    """Rounds over some checks, ended with the test."""
+    """A scheduler of some jobs, ended with the test. `runs` and `timeouts` name jobs, in order."""
 
-    def __init__(
-        self,
-        *checks: Check,
-        doors: tuple[Door, ...] = (),
-        disabled: tuple[str, ...] = (),
-        clock: Clock | None = None,
-    ) -> None:
-        self.keeper, self.clock = Keeper(), clock or Clock()
-        self.policy = Policy(disabled=disabled)
-        metronome = Ticker(self.clock, random.Random(1), TICK_SECONDS)
-        self.rounds = Rounds(Path("/"), (checks, doors), self.keeper, lambda: self.policy, metronome)
-        self.doors = doors
+    def __init__(self) -> None:
+        self.runtime = SteppedRuntime()
+        self.ticker = Ticker(self.runtime, random.Random(1), TICK_SECONDS)
+        self.release = threading.Event()
+        self.runs: list[str] = []
+        self.timeouts: list[str] = []
+        self.done = 0
+        self.scheduler: Scheduler | None = None
 
-    def __enter__(self) -> "Site":
-        self.rounds.start()
-        return self
+    def job(self, name: str, every: float = 60.0, work: Callable[[], object] = lambda: None) -> Job:
+        def run(_: Instant) -> None:
+            self.runs.append(name)
+            work()
 
-    def __exit__(self, *_: object) -> None:
-        self.rounds.stop()
+        return Job(name, every, run, lambda _: self.timeouts.append(name))
 
+    def hang(self) -> None:
+        self.runtime.wait(self.release, FOR_EVER)
 
-def test_every_check_looks_once_at_the_start_and_then_in_its_own_time() -> None:
-    with Site(check("often", every_seconds=20.0), check("seldom", every_seconds=600.0)) as site:
-        site.keeper.wait_for("often")
-        site.keeper.wait_for("seldom")
-        for times in (2, 3, 4):
-            site.clock.uptime += 20
-            site.rounds.supervise()
-            site.keeper.wait_for("often", times)
-        assert [name for name, _ in site.keeper.looks].count("seldom") == 1
+    def start(self, *jobs: Job) -> None:
+        self.scheduler = Scheduler(jobs, self.ticker, self.runtime, self.count)
+        self.scheduler.start()
+        self.runtime.settle()
 
+    def count(self) -> None:
+        self.done += 1
 
-def test_ticks_that_come_early_and_slow_looks_make_no_check_late() -> None:
-    clock = Clock()
-    slow = Check(name="slow", about="", look=lambda _: clock.passes(20.0))
-    with Site(slow, check("late"), clock=clock) as site:
-        site.keeper.wait_for("late")
-        for times in (2, 3, 4):
-            # The slow look has taken 20 s of each minute; the tick comes 6 s early.
-            clock.uptime += 54 - 20
-            site.rounds.supervise()
-            site.keeper.wait_for("late", times)
+    def pass_time(self, seconds: float) -> None:
+        """Let so much time pass, at the end of which the reading thread supervises."""
+        assert self.scheduler is not None
+        self.runtime.advance(seconds)
+        self.scheduler.supervise()
+        self.runtime.settle()
 
 
-def test_a_check_that_raises_is_blind_and_says_where() -> None:
-    with Site(check("bad", ValueError("7 is no number")), check("good")) as site:
-        look = site.keeper.wait_for("bad")
-        assert isinstance(look, Unobservable)
-        assert look.reason.startswith("ValueError: 7 is no number (test_rounds.py:")
-        site.keeper.wait_for("good")
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    if site.scheduler is not None:
+        site.scheduler.stop()
+    site.release.set()
+    site.runtime.settle()
+    assert site.runtime.threads == 0
 
 
-def test_a_look_that_hangs_is_left_behind_and_the_others_go_on() -> None:
-    hangs = threading.Event()
-    with Site(check("stuck", hangs), check("good", every_seconds=60.0)) as site:
-        site.clock.uptime += LOOK_SECONDS + 1
-        site.rounds.supervise()
-        assert site.keeper.wait_for("stuck") == Unobservable("check timed out after 26 s")
-        site.keeper.wait_for("good")
-        site.clock.uptime += 60
-        site.rounds.supervise()
-        site.keeper.wait_for("stuck", 2)
-        hangs.set()
-        assert site.keeper.wait_for("stuck", 3) == WELL
+def test_every_job_runs_at_the_start_and_then_in_its_own_interval(site: Site) -> None:
+    site.start(site.job("often", 20.0), site.job("seldom", 600.0))
+    assert site.runs == ["often", "seldom"]
+    for _ in range(3):
+        site.pass_time(20)
+    assert site.runs == ["often", "seldom", "often", "often", "often"]
+    assert site.done == 5
 
 
-def test_only_so_many_looks_are_left_behind() -> None:
-    before = threading.active_count()
-    hangs = threading.Event()
-    with Site(*(check(f"stuck-{number}", hangs) for number in range(8)), check("good")) as site:
-        for number in range(8):
-            site.clock.uptime += LOOK_SECONDS + 1
-            site.rounds.supervise()
-            if number < 5:
-                site.keeper.wait_for(f"stuck-{number}")
-        assert threading.active_count() - before <= 5
-        hangs.set()
-        site.clock.uptime += 1
-        site.rounds.supervise()
-        site.keeper.wait_for("good")
+def test_a_scheduler_that_is_started_twice_runs_every_job_once(site: Site) -> None:
+    site.start(site.job("one"))
+    assert site.scheduler is not None
+    site.scheduler.start()
+    site.runtime.settle()
+    assert (site.runs, site.runtime.threads) == (["one"], 1)
 
 
-def test_a_check_that_is_switched_off_is_dropped() -> None:
-    with Site(check("off"), check("on"), disabled=("off",)) as site:
-        site.keeper.wait_for("on")
-        assert site.keeper.dropped == ["off"]
+def test_ticks_that_come_early_and_slow_jobs_make_no_job_late(site: Site) -> None:
+    site.start(site.job("slow", work=lambda: site.runtime.advance(20.0)), site.job("late"))
+    for times in (2, 3, 4):
+        # The slow job has taken 20 s of each minute; the tick comes 6 s early.
+        site.pass_time(54 - 20)
+        assert site.runs.count("late") == times
 
 
-def test_what_a_door_fetched_is_what_its_checks_look_at() -> None:
-    gauge = Gauge()
-
-    def look(context: CheckContext) -> CheckResult:
-        return Observation(readings={"same": float(context.held(Gauge) is gauge)})
-
-    needy = Check(name="needy", about="", look=look, needs=Gauge)
-    with Site(needy, doors=(Door([gauge]),)) as site:
-        assert site.keeper.wait_for("needy") == Observation(readings={"same": 1.0})
-    assert site.doors[0].closed
-
-
-@pytest.mark.parametrize("answer", [Unobservable("no library"), RuntimeError("no library")])
-def test_a_door_that_cannot_fetch_makes_its_checks_blind(answer: object) -> None:
-    with Site(check("needy", needs=Gauge), doors=(Door([answer]),)) as site:
-        look = site.keeper.wait_for("needy")
-        assert isinstance(look, Unobservable)
-        assert "no library" in look.reason
+def test_a_job_that_hangs_is_left_behind_and_the_others_go_on(site: Site) -> None:
+    site.start(site.job("stuck", work=site.hang), site.job("good"))
+    assert site.runs == ["stuck"]
+    site.pass_time(JOB_SECONDS)
+    assert (site.runs, site.timeouts) == (["stuck"], []), "it has until then"
+    site.pass_time(1)
+    assert (site.runs, site.timeouts) == (["stuck", "good"], ["stuck"])
+    site.pass_time(60)
+    assert (site.runs, site.timeouts) == (["stuck", "good", "good"], ["stuck", "stuck"])
+    site.release.set()
+    site.runtime.settle()
+    site.pass_time(60)
+    assert site.runs == ["stuck", "good", "good", "stuck", "good"], "a job that has returned runs again"
+    assert (site.timeouts, site.runtime.threads) == (["stuck", "stuck"], 1)
 
 
-def test_a_check_whose_door_has_not_fetched_yet_is_blind() -> None:
-    context = CheckContext(root=Path("/"), now=0.0, uptime=0.0, policy=Policy())
-    assert run_check(check("needy", needs=Gauge), context) == Unobservable("Gauge was not fetched yet")
+def test_only_so_many_jobs_are_left_behind(site: Site) -> None:
+    jobs = [site.job(f"stuck-{number}", FOR_EVER, site.hang) for number in range(8)]
+    site.start(*jobs, site.job("good"))
+    for _ in range(8):
+        site.pass_time(JOB_SECONDS + 1)
+    assert site.runs == [f"stuck-{number}" for number in range(STUCK_LIMIT + 1)]
+    assert site.runtime.threads == STUCK_LIMIT + 1
+    site.release.set()
+    site.pass_time(1)
+    assert "good" in site.runs
 
 
-def test_another_boot_begins_with_everything_at_once() -> None:
-    with Site(check("seldom", every_seconds=600.0)) as site:
-        site.keeper.wait_for("seldom")
-        site.rounds.restart()
-        site.keeper.wait_for("seldom", 2)
+def test_a_restart_makes_every_job_due(site: Site) -> None:
+    site.start(site.job("seldom", 600.0))
+    assert site.scheduler is not None
+    site.scheduler.restart()
+    site.runtime.settle()
+    assert site.runs == ["seldom", "seldom"]

@@ -17,7 +17,7 @@ from checks.gpu_sample import (
 from checks.registry import CHECKS
 from tests.checks.gpu.harness import ONE, TWO, GpuHarness
 
-GPU_CHECKS = [each for each in CHECKS if each.needs is GpuSnapshot]
+GPU_CHECKS = [each for each in CHECKS if each.needs_gpus]
 COUNTER = st.none() | st.integers(0, 2**64 - 1)
 FLAG = st.none() | st.booleans()
 CODE = st.sampled_from([0, 3, 4, 6, 9, 10, 14, 15, 16, 18, 999, 12345])

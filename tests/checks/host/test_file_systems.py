@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checks.host import critical_devices, disk_free, fs_readonly, mountinfo, mounts
-from checks.host.stat_probe import Asked
+from checks.host.stat_probe import StatProbe
 from checks.policy import Expected, HostLimits, Policy
 from tests.checks.host.harness import Server, blind, symptoms
 from tests.lab import hardware
@@ -133,7 +133,7 @@ def test_mounts_of_one_dead_server_are_one_finding_that_asks_for_nothing(dead_se
 
 
 def test_a_child_that_hangs_is_left_behind_and_not_asked_twice(dead_server: Path) -> None:
-    asked = Asked()
+    asked = StatProbe()
     began = time.monotonic()
     paths = {"a": Path("/nas-1/a"), "b": Path("/nas-2/b")}
     assert asked.answers(paths, 0.3) == {"a": False, "b": True}
@@ -141,7 +141,7 @@ def test_a_child_that_hangs_is_left_behind_and_not_asked_twice(dead_server: Path
 
 
 def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
-    """Return the vital devices where root and kubelet are mounted so (`NUMBER SOURCE`)."""
+    """Return the critical devices where root and kubelet are mounted so (`NUMBER SOURCE`)."""
     lines = {"/": system, "/scratch": "259:9 /dev/nvme9n1"} | (
         {"/var/lib/kubelet": kubelet} if kubelet else {}
     )
