@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # msgspec imports typing_extensions when another package has installed it: 5 MB on every node, for nothing.
+    # msgspec imports typing_extensions wherever it is installed: 5 MB on every node, for nothing.
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
 from checks.agent import agent

@@ -19,9 +19,9 @@ class DebounceRule(msgspec.Struct, frozen=True, kw_only=True):
     """When observations raise a finding and when they clear it.
 
     A finding is raised when at least `raise_polls` of the last `of_polls` observations saw the symptom (0: in
-    a row) and it has lasted for `raise_seconds` without a break. It clears after `clear_polls` observations in
-    a row and `clear_seconds` without it; a `latched` one clears only with another boot. Nothing is raised in
-    the first `boot_grace_seconds` of uptime.
+    a row) and it has lasted for `raise_seconds` without a break. It clears after `clear_polls` observations
+    in a row and `clear_seconds` without it; a `latched` one clears only with another boot. Nothing is raised
+    in the first `boot_grace_seconds` of uptime.
     """
 
     raise_polls: int = 2

@@ -1,7 +1,7 @@
-"""Debounce: observations over time → findings. Raises after enough of them, clears by rule, says who is blind.
+"""Debounce: observations over time → findings, and blind spots where observations are not possible.
 
-One observation proves nothing (rule T12). Every time span is measured on the clock that counts from boot, so a
-wall clock that jumps neither raises nor clears anything; wall time is only what a finding shows.
+One observation proves nothing (rule T12). Every time span is measured on the clock that counts from boot, so
+a wall clock that jumps neither raises nor clears anything; wall time is only what a finding shows.
 """
 
 from collections.abc import Iterator

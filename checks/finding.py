@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Place in the order of severities, 0 for the least: what nobody understands stands below critical."""
+        """Order from harmless (0) to worst: unknown stands between warning and critical."""
         return _SEVERITIES.index(self)
 
 
@@ -37,7 +37,7 @@ class Action(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Place in the order of actions, 0 for the lightest: each one disturbs the node more."""
+        """Order from the lightest (0) to the one that disturbs the node most."""
         return _ACTIONS.index(self)
 
 
@@ -71,7 +71,8 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     def key(self) -> str:
         """Identity within one boot of one node: two sightings with the same key are the same fault.
 
-        When `gpu` and `device` are both set, `device` is a part of the GPU (a link). Two links are two faults.
+        When `gpu` and `device` are both set, `device` is a part of the GPU (a link). Two links are two
+        faults.
         """
         part = (self.device,) if self.gpu and self.device else ()
         return "/".join((self.check, self.code, self.gpu or self.device or "-", *part))

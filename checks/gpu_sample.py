@@ -1,19 +1,19 @@
-"""What is known of the GPUs at one moment, as plain values: what the child answers and the checks judge.
+"""GPU samples: what is known of the GPUs at one moment. The NVML child sends these values to the agent.
 
-`None` always means that the board, the driver or the library does not tell: never a fault (rule T2).
+`None` always means that the board, the driver or the library does not say, which is never a fault (rule T2).
 """
 
 import msgspec
 
 
 class OpenLibrary(msgspec.Struct, frozen=True, tag="open"):
-    """Ask the child to open the library and to list its GPUs."""
+    """Asks the child to open the library and to list its GPUs."""
 
 
 class ReadGpu(msgspec.Struct, frozen=True, tag="read"):
-    """Ask for one GPU by its PCI address.
+    """Asks the child for one GPU, by its PCI address.
 
-    With `board` also for what is slow to read and seldom changes, with `memory` for how much is in use.
+    `board` also asks for what is slow to read and seldom changes, `memory` for how much memory is in use.
     """
 
     gpu: str
@@ -25,9 +25,9 @@ NvmlRequest = OpenLibrary | ReadGpu
 
 
 class NvmlLibrary(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
-    """The opened library: its versions, and the addresses of the GPUs it lists, as far as there was time.
+    """The opened library: its versions, and the addresses of the GPUs that it listed in time.
 
-    `unreadable` are the return codes of listed GPUs that did not even tell their address.
+    `unreadable` are the return codes of GPUs that did not even return their address.
     """
 
     driver: str
@@ -37,7 +37,7 @@ class NvmlLibrary(msgspec.Struct, frozen=True, kw_only=True, tag="library"):
 
 
 class NvmlRefused(msgspec.Struct, frozen=True, tag="refused"):
-    """The library could not be opened: which call said so, and its return code."""
+    """The library could not be opened: which call failed, and its return code."""
 
     call: str
     code: int
@@ -46,7 +46,7 @@ class NvmlRefused(msgspec.Struct, frozen=True, tag="refused"):
 class FabricSample(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU's place in the NVLink fabric: nvmlGpuFabricState_t, a return code, and the clique.
 
-    `multinode` tells whether the fabric has a cluster id, as those that span nodes have.
+    `multinode` says whether the fabric has a cluster id, as fabrics that span nodes do.
     """
 
     state: int
@@ -135,13 +135,13 @@ class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All GPUs of a node as three witnesses see them: the PCI bus, the driver's files, NVML.
+    """All GPUs of a node as three sources show them: the PCI bus, the driver's files, NVML.
 
-    A witness that could not be asked is None. `switches` counts NVSwitch bridges. `samples` holds the newest
-    sample of each GPU, also of one that is not asked any more. `library` is None until the library was opened
-    and again while it cannot be: `refused` says why. `misses` counts deadlines that NVML has missed since it
-    last answered every call of a round, `missed` says where. `rounds` counts how often NVML was asked,
-    `opened_at` is the uptime in seconds when the library was last to be opened.
+    A source that could not be read is None. `switches` counts NVSwitch bridges. `samples` holds the newest
+    sample of each GPU, also of one in `excluded`, which NVML is no longer asked about. `library` is None
+    until the library was opened and again while it cannot be: `refused` says why. `misses` counts deadlines
+    that NVML has missed since it last answered every call of a round, `missed` says where. `rounds` counts
+    how often NVML was asked, `opened_at` is the uptime in seconds when the library was last to be opened.
     """
 
     pci: tuple[PciGpu, ...] | None = None
@@ -189,8 +189,8 @@ ENDED = -1
 """Stands for a return code when the child process ended in the middle of a call."""
 
 SKIPPED = frozenset({2, 3, 13, 21, 22, 25, 26})
-"""Return codes that say "not on this board, driver or library": invalid argument (a field unknown to an older
-driver), not supported, no such function, no data, no ECC, another struct version, deprecated."""
+"""Return codes that mean "not on this board, driver or library": invalid argument (a field unknown to an
+older driver), not supported, no such function, no data, no ECC, another struct version, deprecated."""
 
 ABSENT = frozenset({6, 15, 28, 999})
 """Return codes of a GPU that NVML cannot find: not found, lost, GPU not found, unknown."""

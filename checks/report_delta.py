@@ -1,8 +1,8 @@
 """ReportDelta: a NodeReport as it goes over the wire, without what the bot already holds.
 
-What has not changed since a report that the bot accepted is named by key, so a node with standing faults sends
-a few hundred bytes. A bot that does not hold that report says so and gets the whole state: nothing is ever
-guessed. A plain NodeReport is a valid ReportDelta too.
+What has not changed since a report that the bot accepted is named by key, so a node with standing faults
+sends a few hundred bytes. A bot that does not hold that report says so and gets the whole state: nothing is
+ever guessed. A plain NodeReport is a valid ReportDelta too.
 """
 
 from collections import Counter

@@ -1,1 +1,1 @@
-"""The agent: the one program of ours on every node. It runs the checks, follows the kernel log, and reports."""
+"""The agent, our one program on every node: it runs the checks, follows the kernel log, and reports."""

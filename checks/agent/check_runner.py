@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,9 +13,11 @@ from checks.agent.ticker import Ticker
 from checks.check import Check, CheckContext, Unobservable, failed, run_check
 from checks.debounce import Instant
 from checks.gpu.sampler import EVERY_SECONDS, GpuSampler
-from checks.gpu_sample import GpuSnapshot
 from checks.policy import Policy
 from checks.registry import CHECKS
+
+if TYPE_CHECKING:
+    from checks.gpu_sample import GpuSnapshot
 
 _TIMED_OUT = Unobservable(f"check timed out after {JOB_SECONDS:.0f} s")
 
@@ -38,7 +41,7 @@ class CheckRunner:
         self._gpus: GpuSnapshot | Unobservable | None = None
 
     def jobs(self) -> tuple[Job, ...]:
-        """Return the sampler first, because checks of the same tick judge what it returns, then the checks."""
+        """Return the sampler, whose sample the checks of the same tick judge, and then the checks."""
         sampling = Job("gpu-sampler", EVERY_SECONDS, self._sample, self._sampling_timed_out)
         return (sampling, *map(self._job, CHECKS))
 

@@ -1,7 +1,7 @@
 """Health: the state of the agent itself, for `/healthz` and for Prometheus. Pure: a snapshot becomes text.
 
-The agent is alive while it keeps reading the kernel log; nothing else restarts it. An unreachable bot, a stuck
-driver or a full disk are reported as trouble. They are no reason to lose what the agent knows (T14).
+The agent is alive while it keeps reading the kernel log; nothing else restarts it. An unreachable bot, a
+stuck driver or a full disk are reported as trouble. They are no reason to lose what the agent knows (T14).
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """HTTP client: as much of HTTP/1.1 as the agent needs, over one connection that stays open between reports.
 
-The standard library's client imports a mail parser, 1.2 MB on every node. A new TLS connection for each report
-would cost more than everything else that an idle agent does.
+The standard library's client imports a mail parser, 1.2 MB on every node. A new TLS connection for each
+report would cost more than everything else that an idle agent does.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Policy file: the file on the node that holds what the cluster's repository says about its checks.
 
-The agent looks at it on every tick and reads it again when it changed, so a new policy needs no restart. A file
-that cannot be used leaves the last valid policy in force, and the reason is reported.
+The agent looks at it on every tick and reads it again when it changed, so a new policy needs no restart. A
+file that cannot be used leaves the last valid policy in force, and the reason is reported.
 """
 
 import logging

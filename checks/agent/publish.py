@@ -20,7 +20,7 @@ from checks.report import AUDIENCE, REPORT_PATH, NodeReport, ReportAccepted
 from checks.report_delta import ReportDelta, ReportRejected, make_delta
 
 CHANGE_SECONDS = 1.0
-"""Least time between two reports: a change is reported within it, and a flood of lines is no flood of reports."""
+"""Least time between two reports: a change is reported within it, and a flood of changes is one report."""
 
 CHECK_SECONDS = 0.25
 """Wait after a tick, so that the report includes what the checks observe at it."""
@@ -180,7 +180,7 @@ class Publisher:
 
 _ADVICE: dict[int | None, str] = {
     None: "will retry; is the bot up, and does its address resolve from this node?",
-    401: f"the token is missing, expired or not for the audience {AUDIENCE}; check the projected token volume",
+    401: f"the token is missing, expired or not for the audience {AUDIENCE}; check the token volume",
     403: "the token is not that of an agent on this node; check [agent] node and the ServiceAccount",
     409: "the bot holds a newer report of this boot; the numbers continue from there",
     413: "the report is larger than the bot accepts; run the same version of both",

@@ -1,4 +1,4 @@
-"""Runtime: the clocks, waits and threads that the agent runs on, in one value that a simulation can replace."""
+"""Runtime: the clocks, waits and threads of the agent, in one value that a simulation can replace."""
 
 import threading
 import time

@@ -1,7 +1,7 @@
 """Settings of the agent: the table `agent` of the shared TOML file, overridden by the environment.
 
-`CLUSTERWRIGHT_AGENT__NODE` overrides `node` in that table. Tables of the other programs are ignored; a key that
-no program knows is refused, wherever it stands.
+`CLUSTERWRIGHT_AGENT__NODE` overrides `node` in that table. Tables of the other programs are ignored; a key
+that no program knows is refused, wherever it stands.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""State file: the agent's state as one file, replaced in one step, so that a killed agent leaves a whole file."""
+"""State file: the agent's state as one file, replaced in one step so that a kill never leaves half of it."""
 
 import logging
 from pathlib import Path
@@ -16,10 +16,10 @@ log = logging.getLogger("checks.agent.state_file")
 
 
 class SavedState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content. `cursor` is the sequence of the last kernel record that was recorded, None before the first.
+    """What is saved. `cursor` is the sequence of the last kernel record read, None before the first.
 
-    `pool` outlives a boot, and so does what `kernel` remembers of each GPU. `previous` is the boot before this
-    one, empty when unknown. No report has a number above `sequence`.
+    `pool` outlives a boot, and so does what `kernel` remembers of each GPU. `previous` is the boot before
+    this one, empty when unknown. No report has a number above `sequence`.
     """
 
     boot_id: str

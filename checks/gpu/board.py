@@ -1,4 +1,4 @@
-"""gpu-power, gpu-inforom and gpu-persistence: what is read of the board every ten minutes (table 1.1)."""
+"""gpu-power, gpu-inforom and gpu-persistence: board properties, read every ten minutes (table 1.1)."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,7 +27,7 @@ def judge_inforom(_: CheckContext, boards: dict[str, BoardSample]) -> Iterator[S
 
 
 def judge_persistence(context: CheckContext, boards: dict[str, BoardSample]) -> Iterator[Symptom]:
-    """Find GPUs with persistence mode off where the policy wants it, or where siblings have it."""
+    """Find GPUs with persistence mode off although the policy or the other GPUs have it on."""
     wanted = context.policy.expected.persistence
     if wanted is None:
         wanted = any(board.persistence for board in boards.values())
@@ -54,7 +54,7 @@ def _check(name: str, about: str, judge: Judge) -> Check:
         gpus = sampled_by_nvml(context)
         if isinstance(gpus, Unobservable):
             return gpus
-        # What is known of the board of a GPU that cannot be read now is old, and other checks tell of it.
+        # What is known of a GPU that cannot be read now is old, and other checks report it.
         boards = {each.gpu: each.board for each in gpus.samples if each.board is not None and not each.failed}
         return Observation(symptoms=tuple(judge(context, boards)))
 

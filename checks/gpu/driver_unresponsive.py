@@ -19,7 +19,7 @@ CRITICAL_MISSES = 2
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Judge how many deadlines were missed since the last round in which every call was answered."""
+    """Judge how many deadlines were missed since the last round with an answer to every call."""
     gpus = snapshot_of(context)
     if isinstance(gpus, Unobservable):
         return gpus

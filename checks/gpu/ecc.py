@@ -1,6 +1,6 @@
 """ecc-uncorrected, ecc-corrected and sram-threshold: memory errors of the GPU (table 1.1).
 
-Counters are totals since the driver was loaded or the GPU was reset; only what they gained counts (rule T3).
+Counters are totals since the driver was loaded or the GPU was reset. Only their growth counts (rule T3).
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from checks.finding import Action, Severity
 from checks.gpu.snapshot import sampled_by_nvml
 
 HOLD_PART = 0.5
-"""Part of the threshold above which a rate that was too high is still too high (table 1.1, clears)."""
+"""Part of the threshold below which a rate that was too high counts as normal again (table 1.1)."""
 
 SRAM_QUIET_SECONDS = 1200.0
-"""Two readings of the board without the flag: one that misses it clears nothing (rule T12)."""
+"""Two readings of the board without the flag; a single one clears nothing (rule T12)."""
 
 CRITICAL_WATCHED_SECONDS = 50.0
-"""A storm of corrected errors is judged from the second look on."""
+"""A storm of corrected errors is judged from the second observation on."""
 
 
 def observe_uncorrected(context: CheckContext) -> CheckResult:
-    """Count errors gained since this boot's first look; a counter that went back tells of a reset."""
+    """Count errors since the first observation of this boot; a counter that went back means a reset."""
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -48,8 +48,8 @@ def _uncorrected(gpu: str, count: int) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.RESET_GPU,
         gpu=gpu,
-        summary="The GPU's memory had errors that could not be corrected.",
-        evidence=f"{count} uncorrected errors since the agent first looked",
+        summary="The GPU's memory had uncorrectable errors.",
+        evidence=f"{count} uncorrected errors since the agent started to observe",
     )
 
 
@@ -79,16 +79,17 @@ def _corrected(context: CheckContext, gpu: str, total: int) -> Iterator[Symptom]
             severity=Severity.CRITICAL if critical else Severity.WARNING,
             action=Action.ASK if critical else Action.NONE,
             gpu=gpu,
-            summary="The GPU's memory has many errors that are corrected; a storm of them slows every call.",
+            summary="The GPU's memory has many corrected errors; a storm of them slows every driver call.",
             evidence=f"{rate:.1f} corrected errors a second",
             only_holds=not raises,
         )
 
 
 def observe_sram(context: CheckContext) -> CheckResult:
-    """Look for boards whose SRAM has had more uncorrectable errors than the vendor allows.
+    """Find boards whose SRAM has had more uncorrectable errors than the vendor allows.
 
-    Every minute at what is held, so that what is read right after an Xid 48 or 172 is told at once.
+    Runs every minute although boards are read less often, so that a reading right after an Xid 48 or 172 is
+    reported at once.
     """
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
@@ -110,14 +111,14 @@ def _sram(gpu: str) -> Symptom:
 
 UNCORRECTED = Check(
     name="ecc-uncorrected",
-    about="GPU memory has no errors that could not be corrected",
+    about="GPU memory has no uncorrectable errors",
     observe=observe_uncorrected,
     rule=DebounceRule(raise_polls=1, clear_polls=2),
     needs_gpus=True,
 )
 CORRECTED = Check(
     name="ecc-corrected",
-    about="GPU memory has few errors that were corrected",
+    about="GPU memory has few corrected errors",
     observe=observe_corrected,
     rule=DebounceRule(raise_polls=1, clear_polls=2, clear_seconds=600.0),
     needs_gpus=True,

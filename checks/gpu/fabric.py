@@ -1,7 +1,7 @@
 """fabric: every GPU has joined the NVLink fabric, where the board has one (table 1.1, rule T19).
 
-A clique of 0 is right inside one node: GPUs of an HGX H100 show it with a cluster id of zeros. It is judged
-only where the fabric spans nodes and so has a cluster id.
+A clique of 0 is normal inside one node: GPUs of an HGX H100 show it with a cluster id of zeros. The clique is
+judged only where the fabric spans nodes, which gives it a cluster id.
 """
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
@@ -10,7 +10,7 @@ from checks.gpu.snapshot import GRACE_SECONDS, sampled_by_nvml
 from checks.gpu_sample import FabricSample, GpuSample, GpuSnapshot
 
 NOT_SUPPORTED, COMPLETED = 0, 3
-"""States (nvml.h, nvmlGpuFabricState_t); between them lie not started and in progress."""
+"""States (nvml.h, nvmlGpuFabricState_t). Between them lie "not started" and "in progress"."""
 
 FABRIC_DEVICES = frozenset({"10de:2901", "10de:2941", "10de:3182", "10de:31c2"})
 """GPUs that always have a fabric, though their switches are not NVIDIA functions on the node's PCI bus

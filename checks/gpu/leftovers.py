@@ -1,7 +1,7 @@
-"""leftovers: memory of a GPU is in use though no program is there, and the next job lacks it (table 1.1).
+"""leftovers: GPU memory is in use although no program runs, and the next job lacks it (table 1.1).
 
-Three looks a minute apart, with no program on the node in any of them. While there is one, or NVML does not
-say how much is in use, nothing is found, and what was found stands.
+Three observations a minute apart, with no program on the node in any of them. While there is one, or NVML
+does not say how much memory is in use, nothing is found, and an open finding stands.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def _leftovers(gpus: GpuSnapshot, limit_mib: float) -> Iterator[Symptom]:
                 severity=Severity.WARNING,
                 action=Action.ASK,
                 gpu=sample.gpu,
-                summary="Memory of the GPU is in use though no program has the node's GPUs open: "
+                summary="Memory of the GPU is in use although no program has the node's GPUs open: "
                 "the next job lacks it.",
                 evidence=f"{mib:.0f} MiB in use",
                 only_holds=unknown,

@@ -1,7 +1,7 @@
 """nvlink-width and nvlink-errors: links between GPUs that are down or make errors (table 1.1).
 
-How many links a GPU should have is said by the policy, else by the table of boards, else by the most that
-were ever up on this GPU in this boot: a PCIe card has other links than its SXM brother. A GPU alone in its
+The policy says how many links a GPU should have, else the table of boards, else the most that were ever up on
+this GPU in this boot: a PCIe card has other links than the SXM board with the same chip. A GPU alone in its
 node, as in a small virtual machine, has its links switched off on purpose. Right after a boot links are still
 being trained (rule T20).
 """
@@ -24,7 +24,7 @@ SXM_LINKS = {
 """NVLinks by PCI device id (pci.ids): A100 SXM4 40 and 80 GB, H100 SXM5 80 GB, H200 SXM, B200 (table 1.1)."""
 
 SECOND_POLLS = 3
-"""Looks in a row with replays or recoveries that make a finding (table 1.1)."""
+"""Observations in a row with replays or recoveries that raise a finding (table 1.1)."""
 
 EVERY_SECONDS = 60.0
 
@@ -73,7 +73,7 @@ def _fewer(sample: GpuSample, wanted: int) -> Symptom:
 
 
 def observe_errors(context: CheckContext) -> CheckResult:
-    """Judge what error counters gained since the last look, and the worst bit error rate."""
+    """Judge the growth of error counters since the last observation, and the worst bit error rate."""
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -109,7 +109,7 @@ def _errors(context: CheckContext, sample: GpuSample, readings: dict[str, float]
             action=Action.NONE,
             gpu=sample.gpu,
             summary="An NVLink of the GPU repeats transfers or recovers again and again.",
-            evidence=f"{gained['again']:.0f} more since the last look",
+            evidence=f"{gained['again']:.0f} more since the last observation",
             rule=_ROW,
         )
 

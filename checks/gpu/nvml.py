@@ -1,8 +1,8 @@
 """The NVML calls of the child process: the library's answers → samples. Nothing else imports pynvml.
 
-Every call can fail by itself; what is not supported is left out (rule T2). GPUs are walked by PCI address,
-because indexes shift after a loss. One batch of fields is read per GPU; a field that is not supported is left
-out of later batches until the next look at the board, which asks for everything again.
+Every call can fail by itself; what is not supported is left out (rule T2). GPUs are addressed by PCI address,
+because indexes shift after a loss. One batch of fields is read for each GPU. An unsupported field is left out
+of later batches until the next reading of the board, which asks for everything again.
 """
 
 import itertools
@@ -17,9 +17,9 @@ import pynvml
 from checks.gpu_sample import SKIPPED, BoardSample, FabricSample, GpuSample, NvmlLibrary, NvmlRefused, ReadGpu
 from checks.kernel.event import pci_address
 
-MEETING_SECONDS = 3.0
-"""Time for meeting GPUs when the library is opened: without persistence mode the driver initialises each for
-seconds. Those that are left are met when they are read, one by one (ours)."""
+LISTING_SECONDS = 3.0
+"""Time for listing GPUs when the library is opened: without persistence mode the driver takes seconds to
+initialise each. Those that are left are opened when they are read, one by one (ours)."""
 
 LINKS = 18
 """NVLinks that a GPU can have (NVML_NVLINK_MAX_LINKS)."""
@@ -29,7 +29,7 @@ FIELDS = (3, 4, 29, 30, 31, 38, 45, 52, 59, 94, 142, 143, 144, 145, 194, 230, 26
 its replays and recoveries, PCIe replays, row remapping, slowdown limit, recovery action, slowdown times."""
 
 LINK_RECOVERIES, LINK_STATE, LINK_RECOVERY_EVENTS, LINK_BER = 59, 165, 215, 220
-"""Total of all NVLinks, then fields of each; the last two exist from NVLink 5 on."""
+"""A total of all NVLinks, then fields of each link; the last two exist from NVLink 5 on."""
 
 BATCH: tuple[tuple[int, int], ...] = (
     *((each, 0) for each in FIELDS),
@@ -43,7 +43,7 @@ _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
 class NvmlSession:
-    """The opened library. `handles` are kept: opening anew costs 22 ms a GPU and storms a sick one."""
+    """The opened library. Handles are kept: opening one again costs 22 ms a GPU and strains a sick one."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -60,9 +60,9 @@ class NvmlSession:
             count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             return NvmlRefused(call, error.value)
-        until = time.monotonic() + MEETING_SECONDS
-        met = itertools.takewhile(lambda _: time.monotonic() < until, range(count))
-        unreadable = tuple(filter(None, map(self._meet, met)))
+        until = time.monotonic() + LISTING_SECONDS
+        listed = itertools.takewhile(lambda _: time.monotonic() < until, range(count))
+        unreadable = tuple(filter(None, map(self._list, listed)))
         version = _value(pynvml.nvmlSystemGetNVMLVersion) or ""
         return NvmlLibrary(driver=driver, nvml=version, gpus=tuple(self._handles), unreadable=unreadable)
 
@@ -97,7 +97,7 @@ class NvmlSession:
             denied=tuple(denied),
         )
 
-    def _meet(self, index: int) -> int:
+    def _list(self, index: int) -> int:
         """Keep the handle of the GPU at `index` under its address; return the return code."""
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -123,7 +123,7 @@ class NvmlSession:
 
 
 class GpuQueries:
-    """What calls about one GPU answer; failures that are more than "not supported" gather in `denied`."""
+    """Calls about one GPU. Failures other than "not supported" are collected in `denied`."""
 
     def __init__(self, handle: Any, denied: list[tuple[str, int]]) -> None:
         self._handle = handle
@@ -181,10 +181,10 @@ def _links(fields: dict[tuple[int, int], Any], queries: GpuQueries) -> dict[str,
 
 
 def _links_up(fields: dict[tuple[int, int], Any], queries: GpuQueries) -> list[bool]:
-    """Return of each link whether it is up; none when the GPU has none."""
+    """Return for each link whether it is up; nothing when the GPU has no links."""
     found: list[bool] = []
     for link in range(LINKS):
-        # A sleeping link (2) is up. One that looks down is asked for by the older call before we say so.
+        # A sleeping link (2) is up. The older call has to confirm that a link is down.
         if fields.get((LINK_STATE, link)):
             found.append(True)
             continue
@@ -219,9 +219,9 @@ def _fabric(queries: GpuQueries) -> FabricSample | None:
 
 
 def _memory_used(handle: Any) -> int | None:
-    """Return the bytes in use. The older call counts what the driver keeps for itself, so it is not asked.
+    """Return the bytes in use. The older call includes what the driver reserves, so it is not used.
 
-    A divided GPU tells it to the privileged only: that is no lack of ours.
+    On a GPU with MIG on only privileged callers may ask: that is no fault of the agent.
     """
     memory = _value(partial(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2))
     return None if memory is None else int(memory.used)

@@ -1,7 +1,7 @@
-"""The agent's side of the NVML child process: ask, wait ten seconds at most, end one that does not answer.
+"""The agent's side of the NVML child process: ask, wait at most ten seconds, end a child that is silent.
 
-A child in the middle of a call into a sick driver may not even die of SIGKILL. It is never waited for; while
-one such is left, one replacement is started and no more.
+A child inside a call into a sick driver may not even die of SIGKILL. Nothing ever waits for it. While one is
+left, one replacement is started and no more.
 """
 
 import os
@@ -19,23 +19,23 @@ DEADLINE_SECONDS = 10.0
 """Longest wait for an answer (table 1.1): a healthy driver needs milliseconds, a sick one 6 s or for ever."""
 
 COMMAND = (sys.executable, "-m", "checks.gpu.nvml_child")
-"""Starts the child."""
+"""The command that starts the child."""
 
 FRAME_LIMIT = 1 << 20
-"""Bytes of an answer that are believed; one GPU takes less than 1 kB."""
+"""Largest answer in bytes that is accepted; one GPU takes less than 1 kB."""
 
 _ANSWERS = msgspec.msgpack.Decoder(NvmlAnswer)
 
 
 class NoAnswer(msgspec.Struct, frozen=True):
-    """The child did not answer, and why. `missed`: the deadline passed; else it ended or could not start."""
+    """The child did not answer, and why. `missed`: the deadline passed; else it ended or did not start."""
 
     reason: str
     missed: bool
 
 
 class NvmlChild:
-    """At most one child that works, and those that could not be ended."""
+    """At most one working child, and those that could not be ended."""
 
     def __init__(self, environment: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._environment = dict(environment)
@@ -46,13 +46,13 @@ class NvmlChild:
 
     @property
     def stuck(self) -> int:
-        """Children that were killed and are not dead."""
+        """Number of children that were killed and are still alive."""
         self._stuck = [pid for pid in self._stuck if not _is_over(pid)]
         return len(self._stuck)
 
     @property
     def works(self) -> bool:
-        """Whether there is a child that has not ended by itself."""
+        """Whether there is a child, and it has not ended by itself."""
         if self.pid is not None and _is_over(self.pid):
             os.close(self._requests)
             os.close(self._answers)
@@ -60,7 +60,7 @@ class NvmlChild:
         return self.pid is not None
 
     def ask(self, request: NvmlRequest) -> NvmlAnswer | NoAnswer:
-        """Return the answer; a silent child has been ended, and the next request starts another."""
+        """Return the answer. A child that does not answer is ended, and the next request starts another."""
         if self.pid is None and (refusal := self._start()) is not None:
             return refusal
         frame = msgspec.msgpack.encode(request)
@@ -109,7 +109,7 @@ class NvmlChild:
     def _receive(self, until: float) -> bytes:
         size = int.from_bytes(self._read(4, until), "little")
         if size > FRAME_LIMIT:
-            raise EOFError(f"it answered with {size} bytes")
+            raise EOFError(f"its answer would have {size} bytes")
         return self._read(size, until)
 
     def _read(self, count: int, until: float) -> bytes:
@@ -120,7 +120,7 @@ class NvmlChild:
                 raise TimeoutError
             part = os.read(self._answers, count - len(body))
             if not part:
-                raise EOFError("nothing more to read")
+                raise EOFError("it closed its output")
             body += part
         return body
 

@@ -1,8 +1,8 @@
 """nvml-unavailable: the PCI bus shows GPUs, and NVML cannot be opened (table 1.1).
 
-What is wrong with our own way to NVML (no library in our container, no permission, a device cgroup lost after
-a systemd reload) is blindness of the agent: it blames no GPU. A GPU that NVML cannot read for a reason that
-no other check judges is left to a person (rule T10).
+A fault in our own access to NVML (no library in our container, no permission, a device cgroup lost after a
+systemd reload) is a blind spot of the agent and no fault of a GPU. A GPU that NVML cannot read for a reason
+that no other check judges goes to a person (rule T10).
 """
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
@@ -24,15 +24,15 @@ from checks.gpu_sample import (
 )
 
 _OURS = {
-    NO_PERMISSION: "The agent has no permission to ask NVML about the GPUs.",
+    NO_PERMISSION: "The agent has no permission to query the GPUs through NVML.",
     LIBRARY_NOT_FOUND: "The agent's container has no NVML library; run it with NVIDIA's container runtime.",
-    UNKNOWN: "NVML knows none of the GPUs that the driver has: the agent's container has lost their devices; "
+    UNKNOWN: "NVML finds none of the driver's GPUs: the agent's container has lost access to their devices; "
     "restart its pod.",
-    ENDED: "The process that asks NVML ends in the middle of a call.",
+    ENDED: "The process that queries NVML ends in the middle of a call.",
 }
 
 _JUDGED = frozenset({SUCCESS, NO_PERMISSION, RESET_REQUIRED, *ABSENT, *SKIPPED})
-"""Return codes of a GPU that mean nothing bad, or that this check, presence or recovery-action judges."""
+"""Return codes of a GPU that are harmless, or that this check, presence or recovery-action judges."""
 
 
 def observe(context: CheckContext) -> CheckResult:
@@ -61,7 +61,7 @@ def _unreadable(sample: GpuSample) -> Symptom:
         severity=Severity.UNKNOWN,
         action=Action.ASK,
         gpu=sample.gpu,
-        summary="NVML cannot read the GPU, for a reason that we do not know.",
+        summary="NVML cannot read the GPU, and the reason is unknown.",
         evidence=describe(sample.failed),
     )
 

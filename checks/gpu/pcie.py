@@ -1,7 +1,7 @@
-"""pcie-link and pcie-replay: the GPU's way to the processor is narrow, slow or noisy (table 1.1).
+"""pcie-link and pcie-replay: the GPU's PCIe link is narrow, slow or noisy (table 1.1).
 
-What a slot can do is said by the policy, else by what it and its siblings of the same kind have shown in this
-boot. An idle GPU lowers its link's generation, so that is judged only of one that works.
+The policy says what a slot can do, else the best that it and GPUs of the same kind have shown in this boot.
+An idle GPU lowers its link's generation, so the generation of a busy GPU only is judged.
 """
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
@@ -14,7 +14,7 @@ GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
 """Link speed in GT/s of generations 1 to 6 (PCI Express base specification)."""
 
 IDLE = 0x1
-"""Bit of the slowdown reasons: the GPU has nothing to do (nvml.h, nvmlClocksEventReasonGpuIdle)."""
+"""Bit of the slowdown reasons: the GPU is idle (nvml.h, nvmlClocksEventReasonGpuIdle)."""
 
 WINDOW_SECONDS = 600.0
 """Time over which replays are counted (table 1.1)."""
@@ -25,7 +25,7 @@ def observe_link(context: CheckContext) -> CheckResult:
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
-    working = {each.gpu for each in gpus.samples if each.reasons is not None and not each.reasons & IDLE}
+    busy = {each.gpu for each in gpus.samples if each.reasons is not None and not each.reasons & IDLE}
     links = {each.gpu: each for each in gpus.pci or () if each.alive and each.width and each.is_ours}
     readings: dict[str, float] = {}
     for gpu, link in links.items():
@@ -35,7 +35,7 @@ def observe_link(context: CheckContext) -> CheckResult:
     found = []
     for gpu, link in links.items():
         width, speed = _best(context, readings, links, link)
-        slow = gpu in working and (generation(link) or speed) < speed
+        slow = gpu in busy and (generation(link) or speed) < speed
         if (link.width or 0) < width or slow:
             found.append(_lower(link, width, speed))
     return Observation(symptoms=tuple(found), readings=readings)
@@ -63,13 +63,13 @@ def _lower(link: PciGpu, width: int, speed: int) -> Symptom:
         severity=Severity.WARNING,
         action=Action.ASK,
         gpu=link.gpu,
-        summary=f"The GPU's PCIe link is less than the x{width} generation {speed} that it should be.",
+        summary=f"The GPU's PCIe link is below its x{width} generation {speed}.",
         evidence=f"x{link.width} generation {generation(link)}",
     )
 
 
 def observe_replay(context: CheckContext) -> CheckResult:
-    """Judge how many transfers each link repeats a minute and lane."""
+    """Judge how many transfers each link repeats per minute and lane."""
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -104,7 +104,7 @@ def _replays(
         action=Action.FAILOVER if critical else Action.ASK,
         gpu=sample.gpu,
         summary="The GPU's PCIe link repeats many transfers: slot, riser or cable may be bad.",
-        evidence=f"{rate:.2f} a minute and lane; {limit:g} is the limit of generation {known}",
+        evidence=f"{rate:.2f} per minute and lane; {limit:g} is the limit of generation {known}",
     )
 
 

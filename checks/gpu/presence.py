@@ -1,7 +1,7 @@
-"""presence: every GPU is there, in the eyes of the PCI bus, of the driver and of NVML (table 1.1).
+"""presence: PCI bus, driver and NVML all show every GPU (table 1.1).
 
-Nothing is remembered from start-up: a GPU that was there and is not any more is what this is about. Driver
-and NVML come up one GPU after another, so they are not judged right after a boot; the bus is (rule T20).
+No list is kept from start-up: a GPU that was there and has gone is what this check detects. Driver and NVML
+initialise one GPU after another, so they are not judged right after a boot; the bus is (rule T20).
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _OF_THE_BUS = DebounceRule(raise_polls=2, clear_polls=2)
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Compare the witnesses; a GPU that one of them does not show is missing."""
+    """Compare PCI bus, driver and NVML; a GPU that one of them does not show is missing."""
     gpus = snapshot_of(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -30,7 +30,7 @@ def observe(context: CheckContext) -> CheckResult:
 
 
 def _missing(gpus: GpuSnapshot, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
-    """Yield the GPUs on which the witnesses that could be asked disagree."""
+    """Yield the GPUs that one of the sources that could be read does not show."""
     bus, driver, nvml = frozenset(each.gpu for each in ours), gpus.driver, _nvml_shows(gpus)
     shown = {"the PCI bus": bus}
     if driver is not None:
@@ -43,19 +43,19 @@ def _missing(gpus: GpuSnapshot, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
             yield _sick(
                 "gpu-missing",
                 gpu,
-                "One of the node's GPUs is lost: not every part of the system shows it.",
+                "A GPU of the node is lost: not every part of the system shows it.",
                 f"not shown by {' and '.join(without)}",
             )
 
 
 def _nvml_shows(gpus: GpuSnapshot) -> frozenset[str] | None:
-    """Return the GPUs that NVML shows; None when it never told, or knows none of them, which is our fault."""
+    """Return the GPUs that NVML shows; None when it never answered, or when it knows none (our own fault)."""
     samples = {each.gpu: each for each in gpus.samples}
     blind = bool(samples) and all(each.failed == UNKNOWN for each in samples.values())
     if blind or (gpus.library is None and not samples):
         return None
     listed = gpus.library.gpus if gpus.library else ()
-    # Of a GPU that is left alone, what NVML said last says nothing about now.
+    # The last sample of an excluded GPU says nothing about now.
     lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.excluded}
     return frozenset((*listed, *samples, *gpus.excluded)) - lost
 
@@ -82,7 +82,7 @@ def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Sympto
                 severity=Severity.WARNING,
                 action=Action.ASK,
                 gpu=each.gpu,
-                summary="The GPU is not of the kind that nodes of this pool have.",
+                summary="The GPU is not of the model that nodes of this pool have.",
                 evidence="; ".join(wrong),
                 rule=_OF_THE_BUS,
             )

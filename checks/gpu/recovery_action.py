@@ -1,4 +1,4 @@
-"""recovery-action: what the driver itself asks for, NVML field 230 (table 3.3)."""
+"""recovery-action: the recovery that the driver itself asks for, NVML field 230 (table 3.3)."""
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
@@ -7,16 +7,17 @@ from checks.gpu_sample import RESET_REQUIRED, GpuSample, GpuSnapshot
 from checks.kernel import recovery
 from checks.kernel.recovery import Wish
 
-_WANTS = {
-    1: "a reset of this GPU",
-    2: "a reboot of the node",
-    3: "that peer-to-peer traffic of this GPU is drained",
-    4: "a reset of this GPU once its jobs have ended",
+_REQUESTS = {
+    1: "The driver asks for a reset of this GPU.",
+    2: "The driver asks for a reboot of the node.",
+    3: "The driver asks for peer-to-peer traffic with this GPU to be drained.",
+    4: "The driver asks for a reset of this GPU after its running jobs have ended.",
 }
+"""What the driver asks for, by number of the recovery action; 0 is none."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Judge each GPU's recovery action, and calls that were refused because a reset is due."""
+    """Judge each GPU's recovery action, and calls that the driver refused because a reset is due."""
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -24,7 +25,7 @@ def observe(context: CheckContext) -> CheckResult:
 
 
 def wishes(gpus: GpuSnapshot) -> dict[str, Wish]:
-    """Return what the driver asks for, by GPU; none for a GPU that it does not tell of."""
+    """Return what the driver asks for, by GPU; GPUs without an answer are left out."""
     return {
         each.gpu: Wish(each.recovery_action, each.asked_at)
         for each in gpus.samples
@@ -35,10 +36,10 @@ def wishes(gpus: GpuSnapshot) -> dict[str, Wish]:
 def _judge(sample: GpuSample) -> Symptom | None:
     wanted = sample.recovery_action
     if wanted:
-        # A number that the table does not have is never None: a person reads it.
+        # A number that the table does not have must not read as "none": a person looks at it.
         verdict = recovery.BY_NUMBER.get(wanted, recovery.UNREADABLE)
-        text = _WANTS.get(wanted, f"a recovery that we do not know, number {wanted}")
-        return _symptom(sample, verdict.severity, verdict.action, f"The driver asks for {text}.")
+        text = _REQUESTS.get(wanted, f"The driver asks for an unknown recovery action, number {wanted}.")
+        return _symptom(sample, verdict.severity, verdict.action, text)
     refused = sample.failed == RESET_REQUIRED or any(code == RESET_REQUIRED for _, code in sample.denied)
     if refused:
         text = "The driver refuses calls to this GPU until it is reset."

@@ -12,15 +12,15 @@ Judge = Callable[[GpuSample, GpuLimits], Symptom | None]
 
 
 def judge_pending(sample: GpuSample, _: GpuLimits) -> Symptom | None:
-    """Return that bad rows wait to be replaced, which the next reset does."""
+    """Return that bad rows wait to be replaced by the next reset."""
     if not sample.remap_pending:
         return None
-    summary = "Bad memory rows of the GPU will be replaced at its next reset; reset it when it is drained."
+    summary = "Bad memory rows of the GPU will be replaced at its next reset; reset it once it is drained."
     return _symptom(sample, "remap-pending", summary, (Severity.WARNING, Action.RESET_GPU))
 
 
 def judge_failure(sample: GpuSample, _: GpuLimits) -> Symptom | None:
-    """Return that bad rows could not be replaced: none are left, and no reboot brings one back."""
+    """Return that bad rows could not be replaced: no spare rows are left, and a reboot adds none."""
     if not sample.remap_failure:
         return None
     summary = "The GPU has no spare rows left for bad memory: replace the board."
@@ -31,7 +31,7 @@ def judge_many(sample: GpuSample, limits: GpuLimits) -> Symptom | None:
     """Return that many rows were replaced because of uncorrectable errors."""
     if sample.remapped_rows is None or sample.remapped_rows < limits.remapped_rows:
         return None
-    summary = "Many memory rows of the GPU had to be replaced: plan to replace the board."
+    summary = "Many memory rows of the GPU have been replaced: plan to replace the board."
     return _symptom(sample, "remap-many", summary, (Severity.WARNING, Action.ASK))
 
 
@@ -40,7 +40,7 @@ def judge_retired(sample: GpuSample, limits: GpuLimits) -> Symptom | None:
     pages = sample.retired_pages or 0
     if not sample.retired_pending and pages < limits.retired_pages:
         return None
-    summary = "Memory pages of the GPU are being retired; a reset retires those that wait."
+    summary = "Memory pages of the GPU are being retired; a reset retires the pending ones."
     return _symptom(sample, "retired-pages", summary, (Severity.WARNING, Action.ASK))
 
 

@@ -1,9 +1,9 @@
 """The GPU sampler: once a minute, ask the PCI bus, the driver's files and NVML about every GPU of the node.
 
-NVML is asked about one GPU after another, by PCI address. A missed deadline ends the round, and the next round
-starts after the GPU that missed it. After each further bad round NVML is left alone for longer. A GPU that the
-kernel log reports as lost is not asked about at all: such calls hang, and storms of them make a sick driver
-worse.
+NVML is asked about one GPU after another, by PCI address. A missed deadline ends the round, and the next
+round starts after the GPU that missed it. After each further bad round NVML is left alone for longer. A GPU
+that the kernel log reports as lost is not asked about at all: such calls hang, and storms of them make a sick
+driver worse.
 
 What is slow to read of a board has a minute of its own for each board, so that slow reads never bunch; it is
 also read in the next round when the kernel log makes the GPU's memory suspect. How much memory is in use is

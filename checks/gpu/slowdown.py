@@ -1,6 +1,6 @@
 """slowdown, slowdown-sw and temperature: the GPU is slowed by heat or power, or is about to be (table 1.1).
 
-Reasons are a mask and tested by bits (rule T4). The power cap (0x4) is normal.
+Reasons are a bit mask (rule T4). The power cap (0x4) is normal.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,17 @@ HARDWARE, HARDWARE_HEAT, POWER_BRAKE, SOFTWARE_HEAT = 0x8, 0x40, 0x80, 0x20
 EVERY_SECONDS = 60.0
 
 SLOWED_PART = 0.5
-"""Part of a minute slowed that counts as a slow minute, even if the mask was clear when asked (ours)."""
+"""Part of a minute that has to be slowed to count, even if the mask was clear when read (ours)."""
 
 POLLS = 10
-"""Looks of which some have to be slow (table 1.1)."""
+"""Observations of which some have to be slow (table 1.1)."""
 
 _NAMES = ((HARDWARE_HEAT, "heat"), (POWER_BRAKE, "power brake"), (HARDWARE, "hardware"))
 _QUIET_SECONDS = 600.0
 
 
 def observe_hardware(context: CheckContext) -> CheckResult:
-    """Find GPUs that the hardware slows down, for heat, power or a reason of its own."""
+    """Find GPUs that the hardware slows down, for heat, power or another reason."""
     mask = HARDWARE | HARDWARE_HEAT | POWER_BRAKE
     return _observe(context, mask, lambda each: each.slowed_ns, _hardware)
 
@@ -73,7 +73,7 @@ def _hardware(sample: GpuSample, rule: DebounceRule) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.FAILOVER,
         gpu=sample.gpu,
-        summary="The hardware slows the GPU down, for heat or power.",
+        summary="The hardware slows the GPU down because of heat or power.",
         evidence=f"reasons {sample.reasons or 0:#x} ({why or 'by time spent'})",
         rule=rule,
     )
@@ -93,7 +93,7 @@ def _software(sample: GpuSample, rule: DebounceRule) -> Symptom:
 
 
 def observe_temperature(context: CheckContext) -> CheckResult:
-    """Find GPUs that are few degrees below their slowdown temperature."""
+    """Find GPUs that are only a few degrees below their slowdown temperature."""
     gpus = sampled_by_nvml(context)
     if isinstance(gpus, Unobservable):
         return gpus
@@ -107,7 +107,7 @@ def observe_temperature(context: CheckContext) -> CheckResult:
                 severity=Severity.WARNING,
                 action=Action.NONE,
                 gpu=gpu,
-                summary="The GPU is about as hot as it may get before it is slowed down.",
+                summary="The GPU is close to the temperature at which it is slowed down.",
                 evidence=f"{margin} degrees Celsius below the slowdown temperature",
                 only_holds=margin > limits.margin_celsius,
             )
@@ -125,7 +125,7 @@ SOFTWARE_CHECK = Check(
 )
 TEMPERATURE = Check(
     name="temperature",
-    about="GPUs are cooler than where they are slowed down",
+    about="GPUs are well below their slowdown temperature",
     observe=observe_temperature,
     rule=DebounceRule(raise_polls=3, clear_polls=2, clear_seconds=_QUIET_SECONDS),
     needs_gpus=True,

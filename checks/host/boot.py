@@ -12,7 +12,6 @@ from checks.check import (
     DebounceRule,
     Observation,
     Symptom,
-    Unobservable,
 )
 from checks.finding import Action, Severity
 

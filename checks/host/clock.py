@@ -1,4 +1,4 @@
-"""clock: the node's clock is kept in step by somebody, by the kernel's own word (table 1.3)."""
+"""clock: a time daemon keeps the node's clock synchronised, according to the kernel (table 1.3)."""
 
 import ctypes
 import errno
@@ -22,21 +22,21 @@ _HEAD = "I4xqqqqi"
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """What the kernel knows of its clock: whether somebody keeps it, and how far it may be off."""
+    """What the kernel knows of its clock: whether it is synchronised, and how far it may be off."""
 
     synchronised: bool
     error_seconds: float
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Ask this kernel; a tree of files of another boot has no clock that could be asked."""
+    """Ask this kernel. A root with another boot id has no clock that could be asked."""
     if text(context.root / BOOT_ID) != text(Path("/") / BOOT_ID):
         return Observation()
-    state = ask()
+    state = read_clock()
     return state if isinstance(state, Unobservable) else judge(state, context)
 
 
-def ask() -> ClockState | Unobservable:
+def read_clock() -> ClockState | Unobservable:
     """Return the state of this kernel's clock, without changing anything."""
     answer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None, use_errno=True).adjtimex(answer) < 0:
@@ -51,7 +51,7 @@ def judge(state: ClockState, context: CheckContext) -> CheckResult:
     limits = context.policy.host
     if state.synchronised and state.error_seconds <= limits.clock_offset_seconds:
         return Observation()
-    kept = "is kept" if state.synchronised else "is not kept"
+    kept = "synchronised" if state.synchronised else "not synchronised"
     return Observation(
         symptoms=(
             Symptom(
@@ -59,12 +59,12 @@ def judge(state: ClockState, context: CheckContext) -> CheckResult:
                 subsystem="clock",
                 severity=Severity.WARNING,
                 action=Action.ASK,
-                summary="The node's clock is not in step: certificates, logs and leases will go wrong.",
-                evidence=f"the clock {kept} by a time daemon, estimated error {state.error_seconds:g} s",
+                summary="The node's clock is not synchronised: certificates, logs and leases will go wrong.",
+                evidence=f"{kept}, estimated error {state.error_seconds:g} s",
                 rule=DebounceRule(raise_seconds=limits.clock_seconds, clear_polls=1),
             ),
         )
     )
 
 
-CHECK = Check(name="clock", about="the clock is kept in step", observe=observe, every_seconds=120.0)
+CHECK = Check(name="clock", about="the clock is synchronised", observe=observe, every_seconds=120.0)

@@ -5,11 +5,11 @@ from checks.finding import Action, Severity
 from checks.host.files import text
 
 ONLINE = "sys/devices/system/cpu/online"
-"""Ranges of processors, such as 0-95,97."""
+"""Ranges of processors, such as `0-95,97`."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Compare the processors that are online with the configuration."""
+    """Compare the processors that are online with the policy."""
     expected = context.policy.expected.cpus
     if expected is None:
         return Observation()

@@ -1,15 +1,15 @@
-"""Which block devices hold the file systems without which a node is none: its root and the kubelet's."""
+"""Critical devices: block devices with the file systems that a node cannot run without."""
 
 from pathlib import Path
 
 from checks.host import mountinfo
 
 PATHS = ("/", "/var/lib/kubelet")
-"""An error on what these lie on is the node's own (section 3.7)."""
+"""The root and the kubelet's directory: an error of their device concerns the node itself (section 3.7)."""
 
 
 def devices(root: Path) -> frozenset[str]:
-    """Return the kernel's names of those devices; none where the node's mounts cannot be read."""
+    """Return the kernel's names of those devices, nothing where the node's mounts cannot be read."""
     mounts = mountinfo.read(root) or {}
     on = (mountinfo.holds(mounts, path) for path in PATHS)
     names = (mountinfo.block_device(root, mount) for mount in on if mount is not None)

@@ -1,4 +1,4 @@
-"""disk-free: file systems that a node needs have space left (table 1.3)."""
+"""disk-free: file systems that the node needs have space left (table 1.3)."""
 
 import os
 
@@ -9,7 +9,7 @@ from checks.policy import HostLimits
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Ask each expected file system how much of it is free; two paths on one file system are one."""
+    """Judge the free space of each expected file system; two paths on one file system count once."""
     seen: dict[int, Symptom | None] = {}
     for path in context.policy.expected.disks:
         place = under(context.root, path)

@@ -1,4 +1,4 @@
-"""ethernet: the node's network links carry, unless an administrator took them down (table 1.2)."""
+"""ethernet: the node's network links are up, unless an administrator took them down (table 1.2)."""
 
 from pathlib import Path
 
@@ -9,17 +9,17 @@ from checks.host.infiniband import IFF_UP
 from checks.policy import NetworkLimits
 
 CLASS = "sys/class/net"
-"""One entry an interface: `flags`, `type`, `carrier` (unreadable when it is off), `device` if it is real."""
+"""One entry for each interface: `flags`, `type`, `carrier` (unreadable when off), `device` if it is real."""
 
 CLEAR_SECONDS = 300.0
-"""How long a link has to be up to be well again (table 1.2)."""
+"""How long a link has to be up before the finding clears (table 1.2)."""
 
 ETHERNET = "1"
 """Kind of an Ethernet interface (ARPHRD_ETHER)."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Look at the interfaces of the policy, else at the real ones that carried before in this boot."""
+    """Judge the interfaces of the policy, else the real ones that had a carrier earlier in this boot."""
     real = [name for name in names(context.root / CLASS) or () if _is_real(context.root / CLASS / name)]
     carrying = {name: 1.0 for name in real if text(context.root / CLASS / name / "carrier") == "1"}
     expected = context.policy.expected.nics
@@ -29,7 +29,7 @@ def observe(context: CheckContext) -> CheckResult:
         place = context.root / CLASS / name
         flags = text(place / "flags")
         if flags is None:
-            # Moved into a pod or unplugged; a fault only where the interface is expected.
+            # Moved into a pod or unplugged: a fault only where the policy expects the interface.
             symptoms += [_symptom(name, "is not there", context)] if name in expected else []
         elif int(flags, 16) & IFF_UP and text(place / "carrier") == "0":
             symptoms.append(_symptom(name, "is switched on and has no carrier", context))
@@ -59,8 +59,8 @@ def _symptom(name: str, state: str, context: CheckContext) -> Symptom:
 
 CHECK = Check(
     name="ethernet",
-    about="Ethernet links carry",
+    about="the Ethernet links are up",
     observe=observe,
     rule=DebounceRule(raise_seconds=NetworkLimits().ethernet_down_seconds),
 )
-"""Its rule is for all links at once; each link's own is the policy's."""
+"""Its rule is that of all links at once; for each single link the policy decides."""

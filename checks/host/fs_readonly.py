@@ -1,15 +1,15 @@
-"""fs-readonly: a file system that a node writes to has become read-only (table 1.3)."""
+"""fs-readonly: a file system that the node writes to has become read-only (table 1.3)."""
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
 from checks.host import mountinfo
 
 ROOT = "root was writable"
-"""Reading that says so of this boot: the root of an image-based system is read-only from the start."""
+"""Name of a reading: in this boot the root was writable. Image-based systems have it read-only throughout."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Look up the file system of each path that has to be writable; two paths on one are one symptom."""
+    """Judge the file system of each path that has to be writable; two paths on one are one symptom."""
     mounts = mountinfo.read(context.root)
     if mounts is None:
         return Unobservable("the node's mounts cannot be read")
@@ -30,7 +30,7 @@ def _symptom(mount: mountinfo.Mount) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.REPROVISION,
         device=mount.path,
-        summary=f"The file system at {mount.path} has become read-only: the kernel does so after errors.",
+        summary=f"The file system at {mount.path} has become read-only, which the kernel does after errors.",
         evidence=f"{mount.source} on {mount.path} type {mount.kind} (ro)",
     )
 

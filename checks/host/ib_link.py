@@ -1,4 +1,4 @@
-"""ib-flap, ib-rate and ib-errors: links that come and go, are slower than they should be, or err."""
+"""ib-flap, ib-rate and ib-errors: InfiniBand links that flap, are too slow, or have errors (table 1.2)."""
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom
 from checks.counters import increase_within
@@ -6,7 +6,7 @@ from checks.finding import Action, Severity
 from checks.host import infiniband
 
 BOOT_GRACE_SECONDS = 300.0
-"""No verdict about links in the first minutes of a boot (rule T20)."""
+"""Links are not judged in the first minutes of a boot (rule T20)."""
 
 HOUR_SECONDS = 3600.0
 
@@ -31,7 +31,7 @@ def observe_flaps(context: CheckContext) -> CheckResult:
                     severity=Severity.CRITICAL,
                     action=Action.FAILOVER,
                     device=port.name,
-                    summary=f"The link of {port.name} comes and goes.",
+                    summary=f"The link of {port.name} goes down and comes back repeatedly.",
                     evidence=f"lost {lost:.0f} times in {limits.ib_flap_seconds / HOUR_SECONDS:.1f} h",
                     only_holds=lost < limits.ib_flaps,
                     at_once=lost >= limits.ib_flaps,
@@ -55,7 +55,7 @@ def observe_rates(context: CheckContext) -> CheckResult:
                 severity=Severity.WARNING,
                 action=Action.ASK,
                 device=name,
-                summary=f"The port {name} is slower than its pool's ports are.",
+                summary=f"The port {name} is slower than the ports of its pool.",
                 evidence=f"{rate:g} of {wanted:g} Gb/s",
             )
             for name, rate in slow.items()
@@ -64,7 +64,7 @@ def observe_rates(context: CheckContext) -> CheckResult:
 
 
 def observe_errors(context: CheckContext) -> CheckResult:
-    """Compare each port's symbol errors with an hour ago."""
+    """Judge the growth of each port's symbol errors in the last hour."""
     limit = context.policy.network.ib_symbol_errors_per_hour
     symptoms, readings = [], {}
     for port in infiniband.watched_ports(context):
@@ -81,8 +81,8 @@ def observe_errors(context: CheckContext) -> CheckResult:
                     severity=Severity.WARNING,
                     action=Action.ASK,
                     device=port.name,
-                    summary=f"The link of {port.name} has many symbol errors: look at cable and transceiver.",
-                    evidence=f"{hourly:.0f} in the last hour, {limit:g} are usual at most",
+                    summary=f"The link of {port.name} has many symbol errors: check cable and transceiver.",
+                    evidence=f"{hourly:.0f} in the last hour, {limit:g} are normal at most",
                     only_holds=hourly <= limit,
                 )
             )
@@ -91,7 +91,7 @@ def observe_errors(context: CheckContext) -> CheckResult:
 
 FLAP = Check(
     name="ib-flap",
-    about="InfiniBand links do not come and go",
+    about="InfiniBand links stay up",
     observe=observe_flaps,
     rule=DebounceRule(clear_polls=1),
     remember_seconds=12 * HOUR_SECONDS,

@@ -1,4 +1,4 @@
-"""ib-state: the node's InfiniBand ports are up (table 1.2). All down at once is reader trouble."""
+"""ib-state: the node's InfiniBand ports are up (table 1.2). All down at once is a fault of the reader."""
 
 from checks.check import Check, CheckContext, CheckResult, DebounceRule, Escalation, Observation, Symptom
 from checks.finding import Action, Severity
@@ -7,7 +7,7 @@ from checks.host.infiniband import Port
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Look at each watched port. One that cannot be read is not judged."""
+    """Judge each watched port. A port that cannot be read is not judged."""
     ports = infiniband.ports(context.root)
     up = {name: 1.0 for name, port in ports.items() if port.up}
     watched = infiniband.watched(context, {**context.past, **dict.fromkeys(up, ())})

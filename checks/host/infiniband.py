@@ -1,6 +1,7 @@
 """The InfiniBand and RoCE ports of a node, as sysfs shows them; only files that cost the firmware little.
 
-Reading all counters of a port floods the log and slows the firmware, so each check reads the one it judges.
+Reading all counters of a port floods the kernel log and slows the firmware, so each check reads the one it
+judges.
 """
 
 from pathlib import Path
@@ -12,19 +13,19 @@ from checks.counters import Past
 from checks.host.files import names, number, text
 
 CLASS = "sys/class/infiniband"
-"""One directory a device, with `ports/<n>/` and in it state, phys_state, rate, link_layer, counters/…"""
+"""One directory for each device, with `ports/<n>/{state,phys_state,rate,link_layer,counters/…}`."""
 
 ACTIVE = "ACTIVE"
 LINK_UP = "LinkUp"
 
 IFF_UP = 1
-"""Flag of a network interface that its administrator has switched on."""
+"""Flag of a network interface that an administrator has switched on."""
 
 
 class Port(msgspec.Struct, frozen=True):
     """One port: `name` is `mlx5_0/1`; `state` and `physical` are None where they cannot be read.
 
-    `place` is its directory; a string, as joining Paths would cost more than reading the files.
+    `place` is its directory, as a string: joining `Path`s would cost more than reading the files.
     """
 
     name: str
@@ -73,7 +74,7 @@ def is_switched_off(root: Path, port: Port) -> bool:
 
 
 def counter(port: Port, name: str) -> int | None:
-    """Return one counter of the port, None when the firmware does not tell."""
+    """Return one counter of the port, None when the firmware does not provide it."""
     return number(f"{port.place}/counters/{name}")
 
 

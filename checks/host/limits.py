@@ -1,4 +1,4 @@
-"""limits and zombies: the kernel has processes and open files left to give, and few dead ones (table 1.3)."""
+"""limits and zombies: few zombies, processes and open files below the kernel's limits (table 1.3)."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from checks.host.files import number, text
 _RULE = DebounceRule(raise_polls=3, clear_polls=1)
 
 SCAN_SECONDS = 600.0
-"""How often all processes are counted: some thousand small files, a tenth of a second of one core."""
+"""How often all processes are counted: thousands of small files, a tenth of a second of one core."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Compare what is in use with what the kernel gives at most."""
+    """Compare what is in use with the kernel's limits."""
     limits = context.policy.host
     used = {
         "processes": (_processes(context.root), limits.processes_percent),
@@ -24,7 +24,7 @@ def observe(context: CheckContext) -> CheckResult:
         return Unobservable("/proc/loadavg and /proc/sys/fs/file-nr cannot be read")
     return Observation(
         symptoms=tuple(
-            _symptom("limits", what, f"{share:.0f} % of what the kernel gives are in use")
+            _symptom("limits", what, f"{share:.0f} % of the kernel's limit in use")
             for what, (share, limit) in used.items()
             if share is not None and share > limit
         )
@@ -32,18 +32,18 @@ def observe(context: CheckContext) -> CheckResult:
 
 
 def observe_zombies(context: CheckContext) -> CheckResult:
-    """Count the processes that have ended and that nobody has asked after."""
+    """Count the processes that have ended and that their parent has not reaped."""
     everything = process.every(context.root)
     if everything is None:
         return Unobservable("the node's processes cannot be listed")
     count = sum(each.state == "Z" for each in everything)
     limit = context.policy.host.zombies
-    symptoms = (_symptom("zombies", "dead processes", f"{count} of them"),) if count > limit else ()
+    symptoms = (_symptom("zombies", "zombie processes", f"{count} of them"),) if count > limit else ()
     return Observation(symptoms=symptoms)
 
 
 def _processes(root: Path) -> float | None:
-    """Return the threads there are, in percent of the kernel's limit."""
+    """Return the number of threads in percent of the kernel's limit."""
     tasks = (text(root / "proc/loadavg") or "").split(" ")
     most = [number(root / "proc/sys/kernel" / name) for name in ("pid_max", "threads-max")]
     given = [each for each in most if each]
@@ -68,7 +68,7 @@ def _symptom(code: str, what: str, evidence: str) -> Symptom:
         severity=Severity.WARNING,
         action=Action.ASK,
         device=what,
-        summary=f"The node has too many {what}; new ones will be refused.",
+        summary=f"The node has too many {what}; the kernel will refuse new ones.",
         evidence=evidence,
         rule=_RULE,
     )
@@ -78,7 +78,7 @@ CHECK = Check(name="limits", about="processes and open files are below the kerne
 
 ZOMBIES = Check(
     name="zombies",
-    about="few processes have ended unasked after",
+    about="few processes are zombies",
     observe=observe_zombies,
     every_seconds=SCAN_SECONDS,
 )

@@ -1,4 +1,4 @@
-"""memory and memory-errors: all of it is there, and its errors stay few (table 1.3)."""
+"""memory and memory-errors: all memory is present, and its errors stay few (table 1.3)."""
 
 import re
 
@@ -8,10 +8,10 @@ from checks.finding import Action, Severity
 from checks.host.files import names, number, text
 
 CONTROLLERS = "sys/devices/system/edac/mc"
-"""One directory a memory controller, with one a DIMM (or rank) that counts its errors, corrected or not."""
+"""One directory for each memory controller, with one for each DIMM or rank that counts its errors."""
 
 QUIET_SECONDS = 86_400.0
-"""Quiet after which corrected errors are over (table 1.3)."""
+"""Seconds without errors after which the finding clears (table 1.3)."""
 
 _TOTAL = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 _CONTROLLER = re.compile(r"mc\d+\Z")
@@ -19,7 +19,7 @@ _DIMM = re.compile(r"(?:dimm|rank)\d+\Z")
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Compare the kernel's memory with the configuration."""
+    """Compare the kernel's memory with the policy."""
     expected = context.policy.expected.memory_gib
     found = _TOTAL.search(text(context.root / "proc/meminfo") or "")
     if found is None:
@@ -34,7 +34,7 @@ def observe(context: CheckContext) -> CheckResult:
                 subsystem="memory",
                 severity=Severity.CRITICAL,
                 action=Action.FAILOVER,
-                summary="The node has less memory than its pool: a DIMM is missing or was switched off.",
+                summary="The node has less memory than its pool: a DIMM is missing or disabled.",
                 evidence=f"{gib:.0f} of {expected:.0f} GiB",
             ),
         )
@@ -42,7 +42,7 @@ def observe(context: CheckContext) -> CheckResult:
 
 
 def observe_errors(context: CheckContext) -> CheckResult:
-    """Compare each DIMM's error counters with what they showed before; totals are never judged (rule T3)."""
+    """Judge the growth of each DIMM's error counters; totals are never judged (rule T3)."""
     readings: dict[str, float] = {}
     symptoms = []
     for controller in names(context.root / CONTROLLERS) or ():
@@ -65,7 +65,7 @@ def observe_errors(context: CheckContext) -> CheckResult:
 def _judge(context: CheckContext, name: str, value: float) -> Symptom | None:
     kind, label = name.split(" ", 1)
     if kind == "ue":
-        # The boot's own counter: what it shows above zero happened in this boot.
+        # The counter starts at zero with each boot, so whatever it shows happened in this boot.
         return _uncorrected(label, value) if value > 0 else None
     hourly = increase_within(context.past, name, value, context.uptime, 3600.0)
     limit = context.policy.host.memory_corrected_per_hour
@@ -79,8 +79,8 @@ def _corrected(label: str, hourly: float, limit: float) -> Symptom:
         severity=Severity.WARNING,
         action=Action.ASK,
         device=label,
-        summary=f"The DIMM {label} needs many corrections; it may fail.",
-        evidence=f"{hourly:.0f} corrected errors in the last hour, {limit:.0f} are usual at most",
+        summary=f"The DIMM {label} has many corrected errors; it may fail.",
+        evidence=f"{hourly:.0f} corrected errors in the last hour, {limit:.0f} are normal at most",
         at_once=hourly > limit,
         only_holds=hourly <= limit,
         rule=DebounceRule(clear_seconds=QUIET_SECONDS),
@@ -94,18 +94,18 @@ def _uncorrected(label: str, count: float) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.FAILOVER,
         device=label,
-        summary=f"The DIMM {label} had an error that could not be corrected.",
+        summary=f"The DIMM {label} had an uncorrectable error.",
         evidence=f"{count:.0f} uncorrected errors in this boot",
         at_once=True,
         rule=DebounceRule(latched=True),
     )
 
 
-CHECK = Check(name="memory", about="all of the node's memory is there", observe=observe)
+CHECK = Check(name="memory", about="all of the node's memory is present", observe=observe)
 
 ERRORS = Check(
     name="memory-errors",
-    about="memory errors are few and were corrected",
+    about="memory errors are few and corrected",
     observe=observe_errors,
     remember_seconds=3600.0,
 )

@@ -16,8 +16,8 @@ class NetProbe:
     def run_all(self, probes: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, str]:
         """Run all at once; return for each why it did not succeed in `seconds`, empty when it did.
 
-        A probe fails by raising OSError, ValueError or OverflowError. One that still runs from an earlier call
-        has failed, and nothing waits for it.
+        A probe fails by raising OSError, ValueError or OverflowError. One that still runs from an earlier
+        call has failed, and nothing waits for it.
         """
         late = {name for name, each in self._running.items() if each.is_alive()}
         began = {name: _Probe(probe) for name, probe in probes.items() if name not in late}

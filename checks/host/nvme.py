@@ -1,4 +1,4 @@
-"""nvme: every NVMe drive is there and alive (table 1.3)."""
+"""nvme: every NVMe drive is present and works (table 1.3)."""
 
 from pathlib import Path
 
@@ -7,16 +7,16 @@ from checks.finding import Action, Severity
 from checks.host.files import names, text
 
 CLASS = "sys/class/nvme"
-"""One entry a controller, each with a file `state`: live, resetting, connecting, dead, …"""
+"""One entry for each controller, with a file `state`: live, resetting, connecting, dead, …"""
 
 LIVE = "live"
 
 STUCK_SECONDS = 300.0
-"""How long a drive may reset or connect (ours); the driver's own patience is a minute."""
+"""How long a drive may be resetting or connecting (ours); the driver's own limit is a minute."""
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Compare drives with the configuration, and with those that were alive earlier in this boot."""
+    """Compare the drives with the policy, and with those that were live earlier in this boot."""
     found = names(context.root / CLASS)
     expected = context.policy.expected.nvme
     if found is None and names(context.root / "sys/class") is None:
@@ -31,9 +31,9 @@ def observe(context: CheckContext) -> CheckResult:
 
 
 def _drives(place: Path, controllers: list[str]) -> dict[str, str]:
-    """Return the state of each local drive by its serial number, which names keep through a reset.
+    """Return the state of each local drive by its serial number, which stays the same through a reset.
 
-    One that vanishes between list and read is left out: it is the next look's.
+    A drive that vanishes between listing and reading is left to the next run.
     """
     drives = {}
     for name in controllers:
@@ -66,4 +66,4 @@ def _fewer(count: int, expected: int) -> Symptom:
     )
 
 
-CHECK = Check(name="nvme", about="every NVMe drive is there and alive", observe=observe)
+CHECK = Check(name="nvme", about="every NVMe drive is present and works", observe=observe)

@@ -1,8 +1,8 @@
 """services: kubelet, container runtime and slurmd run and stay up (tables 1.3 and 1.4).
 
-Told by their processes: being allowed to speak on the runtime's socket is being root on the node, which the
-agent should not be. A service is a child of init. With Slurm on Kubernetes slurmd is a container's process,
-whose restarts are its pod's: that one is not ours to judge.
+Their processes are observed: access to the runtime's socket would make the agent root on the node. A service
+is a child of init. With Slurm on Kubernetes slurmd is a container's process, and its pod restarts it: this
+check does not judge it.
 """
 
 from collections.abc import Collection
@@ -25,23 +25,22 @@ from checks.host.process import Process
 from checks.policy import SERVICES, HostLimits, Service
 
 INIT = 1
-"""Parent of a service; one of the same name below something else is a pod's own."""
-
+"""Parent of a service. A process of the same name with another parent belongs to a pod."""
 
 SEARCH_SECONDS = 60.0
-"""How often all processes are searched while a service is missed: some thousand small files."""
+"""How often all processes are searched while a service is missing: thousands of small files."""
 
 SURVEY_SECONDS = 600.0
-"""How often they are searched for services that have not run in this boot yet."""
+"""How often they are searched for services that have not run yet in this boot."""
 
 SLURMD = "slurmd"
-"""Process of the service with a row of its own (table 1.4)."""
+"""Process of the service that has limits of its own (table 1.4)."""
 
 
 class RestartLimit(msgspec.Struct, frozen=True):
-    """More than `restarts` in `seconds` are too many; once up for `up_seconds` a service is well again.
+    """More than `restarts` in `seconds` are too many; up for `up_seconds`, a service is well again.
 
-    `doubt` is what else may have looked like a restart, for people.
+    `doubt` tells people what else may look like a restart.
     """
 
     restarts: int
@@ -51,14 +50,14 @@ class RestartLimit(msgspec.Struct, frozen=True):
 
 
 class ServicesCheck:
-    """The check, with the processes it found last: all of them are searched only when one has ended."""
+    """The check, with the processes that it found last: it searches again only when one has ended."""
 
     def __init__(self) -> None:
         self._pids: dict[str, int] = {}
         self._searched_at = -SURVEY_SECONDS
 
     def observe(self, context: CheckContext) -> CheckResult:
-        """Look after each service that the policy names, else after those that have run in this boot."""
+        """Judge each service that the policy names, else those that have run in this boot."""
         named = context.policy.services
         running = self._running(context, named or SERVICES)
         if running is None:
@@ -68,7 +67,7 @@ class ServicesCheck:
         readings = {**{name: past[-1][1] for name, past in context.past.items() if past}, **readings}
         symptoms = []
         for service in named or SERVICES:
-            limit = _patience(service, context.policy.host)
+            limit = _limit_of(service, context.policy.host)
             starts = _starts(context, service.name, readings, limit.seconds)
             if service.name not in running and (named or service.name in readings):
                 symptoms.append(_down(service, context.policy.host, limit))
@@ -109,9 +108,9 @@ def _is(found: Process, service: Service) -> bool:
     return found.name == service.process and found.parent == INIT and found.state not in "ZX"
 
 
-def _patience(service: Service, limits: HostLimits) -> RestartLimit:
+def _limit_of(service: Service, limits: HostLimits) -> RestartLimit:
     if service.process == SLURMD:
-        # A newer slurmd takes a new configuration up as a new process.
+        # Newer versions of slurmd replace themselves by a new process to reload the configuration.
         doubt = "; each `scontrol reconfigure` may be one"
         return RestartLimit(
             limits.slurmd_restarts, limits.slurmd_restart_seconds, up_seconds=600.0, doubt=doubt
@@ -120,7 +119,7 @@ def _patience(service: Service, limits: HostLimits) -> RestartLimit:
 
 
 def _starts(context: CheckContext, name: str, readings: dict[str, float], seconds: float) -> list[float]:
-    """Return when the service began anew in the last `seconds`, in seconds since boot."""
+    """Return when the service was restarted in the last `seconds`, in seconds since boot."""
     past = [*context.past.get(name, ())]
     if name in readings and (not past or past[-1][1] != readings[name]):
         past.append((context.uptime, readings[name]))
@@ -134,7 +133,7 @@ def _down(service: Service, limits: HostLimits, limit: RestartLimit) -> Symptom:
         severity=Severity.WARNING,
         action=Action.NONE,
         device=service.name,
-        summary=f"{service.name} does not run.",
+        summary=f"{service.name} is not running.",
         escalation=Escalation(limits.service_critical_seconds, Severity.CRITICAL, Action.REBOOT),
         rule=DebounceRule(
             raise_seconds=limits.service_down_seconds,
@@ -151,8 +150,8 @@ def _restarts(service: Service, count: int, limit: RestartLimit) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.REBOOT,
         device=service.name,
-        summary=f"{service.name} does not stay up.",
-        evidence=f"began anew {count} times in {limit.seconds / 60:.0f} min{limit.doubt}",
+        summary=f"{service.name} restarts again and again.",
+        evidence=f"restarted {count} times in {limit.seconds / 60:.0f} min{limit.doubt}",
         only_holds=count <= limit.restarts,
         rule=DebounceRule(raise_polls=1, clear_polls=1, boot_grace_seconds=300.0),
     )

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from checks.agent.health import REPORT_LIMIT_SECONDS, ROUND_LIMIT_SECONDS, Health, healthz, metrics
+from checks.agent.health import REPORT_LIMIT_SECONDS, STEP_LIMIT_SECONDS, Health, healthz, metrics
 from checks.agent.http_server import REQUEST_SECONDS, HttpServer
+from checks.agent.runtime import SystemRuntime
 from tests.checks.agent.harness import XID, Bot, Node, wait_for
 
 WELL = Health(
     age=500.0,
-    round_age=3.0,
+    step_age=3.0,
     report_age=12.0,
     sequence=4711,
     lost=0,
@@ -41,7 +42,7 @@ def changed(**changes: Any) -> Health:
     [
         ({}, 200, "ok", []),
         ({"child": None, "sequence": None, "report_age": None, "age": 5.0}, 200, "ok", []),
-        ({"round_age": ROUND_LIMIT_SECONDS + 1}, 503, "hung", ["not been looked at for 91 s"]),
+        ({"step_age": STEP_LIMIT_SECONDS + 1}, 503, "hung", ["not been read for 91 s"]),
         (
             {"report_age": REPORT_LIMIT_SECONDS + 1},
             200,
@@ -92,7 +93,8 @@ def test_what_is_not_known_is_no_sample() -> None:
 
 @pytest.fixture
 def server() -> Iterator[HttpServer]:
-    server = HttpServer("127.0.0.1:0", {"/healthz": lambda: healthz(WELL), "/metrics": lambda: metrics(WELL)})
+    pages = {"/healthz": lambda: healthz(WELL), "/metrics": lambda: metrics(WELL)}
+    server = HttpServer("127.0.0.1:0", pages, SystemRuntime())
     server.start()
     yield server
     server.stop()

@@ -1,4 +1,4 @@
-"""The agent's HTTP over real sockets: connections that stay, break, stall, and answers that are none."""
+"""The agent's HTTP client over real sockets: connections that stay, break or stall, and invalid answers."""
 
 import socket
 import ssl
@@ -93,14 +93,14 @@ def start() -> Iterator[Start]:
         return made[-1]
 
     yield begin
-    for server, wire in made:
-        wire.close()
+    for server, client in made:
+        client.close()
         server.close()
 
 
 def test_a_request_says_where_who_and_how_long(start: Start) -> None:
-    server, wire = start(OK)
-    assert wire.post("/v1/reports", "t-1", b"body") == (202, b"{}")
+    server, client = start(OK)
+    assert client.post("/v1/reports", "t-1", b"body") == (202, b"{}")
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert head.split(b"\r\n")[:3] == [
         b"POST /bot/v1/reports HTTP/1.1",
@@ -112,8 +112,8 @@ def test_a_request_says_where_who_and_how_long(start: Start) -> None:
 
 
 def test_reports_share_one_connection(start: Start) -> None:
-    server, wire = start(OK, OK, OK)
-    assert [wire.post("/", "t", b"")[0] for _ in range(3)] == [202, 202, 202]
+    server, client = start(OK, OK, OK)
+    assert [client.post("/", "t", b"")[0] for _ in range(3)] == [202, 202, 202]
     assert server.connections == 1
 
 
@@ -122,31 +122,31 @@ def test_reports_share_one_connection(start: Start) -> None:
     [b"HTTP/1.1 202 Ok\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.0 202 Ok\r\n\r\n"],
 )
 def test_a_connection_that_ends_with_its_answer_is_replaced(last: bytes, start: Start) -> None:
-    server, wire = start(last, OK)
-    assert wire.post("/", "t", b"") == (202, b"")
-    assert wire.post("/", "t", b"") == (202, b"{}")
+    server, client = start(last, OK)
+    assert client.post("/", "t", b"") == (202, b"")
+    assert client.post("/", "t", b"") == (202, b"{}")
     assert server.connections == 2
 
 
 def test_a_connection_closed_between_two_reports_costs_no_report(start: Start) -> None:
-    server, wire = start(OK, b"", OK)
-    assert wire.post("/", "t", b"first") == (202, b"{}")
-    assert wire.post("/", "t", b"second") == (202, b"{}")
+    server, client = start(OK, b"", OK)
+    assert client.post("/", "t", b"first") == (202, b"{}")
+    assert client.post("/", "t", b"second") == (202, b"{}")
     assert [request[-6:] for request in server.requests] == [b"\nfirst", b"second", b"second"]
 
 
 def test_a_new_connection_that_gives_no_answer_is_not_tried_again(start: Start) -> None:
-    server, wire = start(b"", OK)
+    server, client = start(b"", OK)
     with pytest.raises(HttpError, match="closed without an answer"):
-        wire.post("/", "t", b"")
+        client.post("/", "t", b"")
     assert server.connections == 1
 
 
 def test_silence_ends_at_the_timeout_and_is_not_asked_again(start: Start) -> None:
-    server, wire = start(OK, b"HTTP/1.1 202", OK, timeout=1.0)
-    assert wire.post("/", "t", b"")[0] == 202
+    server, client = start(OK, b"HTTP/1.1 202", OK, timeout=1.0)
+    assert client.post("/", "t", b"")[0] == 202
     with pytest.raises(HttpError, match="TimeoutError"):
-        wire.post("/", "t", b"")
+        client.post("/", "t", b"")
     assert len(server.requests) == 2
 
 
@@ -161,8 +161,8 @@ def test_silence_ends_at_the_timeout_and_is_not_asked_again(start: Start) -> Non
     ],
 )
 def test_an_answer_has_a_status_and_a_body(answer: bytes, status: int, body: bytes, start: Start) -> None:
-    _, wire = start(answer, OK)
-    assert wire.post("/", "t", b"") == (status, body)
+    _, client = start(answer, OK)
+    assert client.post("/", "t", b"") == (status, body)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_an_answer_has_a_status_and_a_body(answer: bytes, status: int, body: byt
     ],
 )
 def test_what_is_no_answer_is_told_as_such(answer: bytes, why: str, start: Start) -> None:
-    _, wire = start(answer, OK)
+    _, client = start(answer, OK)
     with pytest.raises(HttpError, match=why):
-        wire.post("/", "t", b"")
+        client.post("/", "t", b"")
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_a_certificate_is_checked_against_the_ca_file_as_it_is_now(tmp_path: Pat
     server = Server(OK, OK, context=context)
     ca_file = tmp_path / "ca.crt"
     ca_file.write_bytes((theirs / "ca.crt").read_bytes())
-    wire = HttpClient(f"https://127.0.0.1:{server.port}", ca_file, 5.0)
+    client = HttpClient(f"https://127.0.0.1:{server.port}", ca_file, 5.0)
     with pytest.raises(HttpError, match="not trusted"):
-        wire.post("/", "t", b"")
+        client.post("/", "t", b"")
     ca_file.write_bytes((ours / "ca.crt").read_bytes())
-    assert wire.post("/", "t", b"") == (202, b"{}")
-    wire.close()
+    assert client.post("/", "t", b"") == (202, b"{}")
+    client.close()
     server.close()

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from checks.agent.node_state import NUMBERS_AHEAD, NodeState
+from checks.agent.state_file import StateFile
 from checks.debounce import Instant
-from checks.gpu.memory_suspects import Doubted
 from checks.gpu_sample import BoardSample as BoardFacts
 from checks.gpu_sample import GpuSample, GpuSnapshot
 from checks.kernel.classify import Reader
@@ -24,24 +24,19 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.booted = 0.0
-        self.told = 0
         self.boot("first")
 
     def boot(self, boot_id: str, at: float = 0.0) -> None:
         self.booted = at
-        self.state = NodeState(self.directory, boot_id)
-        self.state.tell = self.tell
-
-    def tell(self) -> None:
-        self.told += 1
+        self.state = NodeState(StateFile(self.directory), boot_id)
 
     def log(self, text: str, at: float) -> None:
         events = Reader().events(Line((f"NVRM: {text}",)), 1)
         moment = Instant(START + at, at - self.booted)
-        self.state.take([(each, moment) for each in events], None)
+        self.state.kernel.record([(each, moment) for each in events], None, None)
 
     def verdicts(self) -> list[str]:
-        return [f"{each.code} {each.severity}/{each.action}" for each in self.state.standing()[0]]
+        return [f"{each.code} {each.severity}/{each.action}" for each in self.state.findings()[0]]
 
 
 def xid(code: int, gpu: str = "1b", pid: int = 1) -> str:
@@ -58,14 +53,14 @@ def sampled(asked_at: float, action: int | None = 0, gpu: str = ONE, failed: int
 def test_a_driver_that_needs_nothing_after_a_109_is_heard_and_told_at_once(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.log(xid(109), 100.0)
+    before = node.state.revision
     for fetched in (sampled(90.0), sampled(160.0, gpu=TWO), sampled(160.0, None), sampled(160.0, failed=15)):
-        node.state.take_fetched(fetched)
+        node.state.kernel.record_gpus(fetched)
         assert node.verdicts() == ["109 critical/reset-gpu"]
-    node.state.take_fetched("another door's")
-    assert node.told == 0
-    node.state.take_fetched(sampled(160.0))
+    assert node.state.revision == before
+    node.state.kernel.record_gpus(sampled(160.0))
     assert node.verdicts() == ["109 app/none"]
-    assert node.told == 1
+    assert node.state.revision != before
     node.state.save()
     node.boot("first")
     assert node.verdicts() == ["109 app/none"]
@@ -73,27 +68,28 @@ def test_a_driver_that_needs_nothing_after_a_109_is_heard_and_told_at_once(tmp_p
 
 def test_an_all_clear_that_the_driver_confirms_ends_the_finding(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    node.state.take_fetched(sampled(90.0, 1))
+    node.state.kernel.record_gpus(sampled(90.0, 1))
     node.log(xid(95), 100.0)
     node.log("Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x1 (Reset) to 0x0 (None)", 110.0)
     assert node.verdicts() == ["95 critical/reset-gpu"]
-    node.state.take_fetched(sampled(150.0))
+    before = node.state.revision
+    node.state.kernel.record_gpus(sampled(150.0))
     assert node.verdicts() == []
-    assert node.told == 1
+    assert node.state.revision != before
 
 
 def test_checks_are_told_which_gpus_have_met_memory_errors_and_when_last(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    assert node.state.facts()[Doubted] == Doubted()
+    assert node.state.facts().memory_suspects == {}
     for code, gpu, at in ((172, "1b", 130.0), (48, "1b", 100.0), (48, "43", 90.0), (95, "52", 95.0)):
         node.log(xid(code, gpu), at)
-    assert node.state.facts()[Doubted] == Doubted({ONE: 130.0, TWO: 90.0})
+    assert node.state.facts().memory_suspects == {ONE: 130.0, TWO: 90.0}
 
 
 def test_a_report_names_the_board_once_somebody_has_told_who_it_is(tmp_path: Path) -> None:
     node = Node(tmp_path)
     assert node.state.report("gpu-01", SEEN, START).inventory == SEEN
-    node.state.take_fetched(sampled(10.0))
+    node.state.kernel.record_gpus(sampled(10.0))
     report = node.state.report("gpu-01", SEEN, START)
     (gpu,) = report.inventory.gpus or ()
     assert (gpu.uuid, gpu.serial, gpu.model) == ("GPU-a", "1653923026510", "NVIDIA H100 80GB HBM3")
@@ -105,7 +101,7 @@ def test_a_report_names_the_board_once_somebody_has_told_who_it_is(tmp_path: Pat
 
 def test_another_gpu_in_the_same_slot_does_not_bear_the_old_ones_serial(tmp_path: Path) -> None:
     node = Node(tmp_path)
-    node.state.take_fetched(sampled(10.0))
+    node.state.kernel.record_gpus(sampled(10.0))
     node.state.report("gpu-01", SEEN, START)
     other = Inventory(gpus=(Gpu(address=ONE, uuid="GPU-b"),))
     node.boot("second", 3600.0)
@@ -153,16 +149,16 @@ def test_what_is_new_is_saved_before_it_is_reported(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.state.report("gpu-01", SEEN, START)
     node.log(xid(79), 100.0)
-    node.state.hear(ReportAccepted(accepted=1, pool="h100"))
+    node.state.record_answer(ReportAccepted(accepted=1, pool="h100"))
     assert node.state.report("gpu-01", SEEN, START).findings
     node.boot("first")
     assert node.verdicts() == ["79 critical/failover"]
     assert node.state.pool == "h100"
     node.state.report("gpu-01", SEEN, START)
-    node.state.take([], 5000)
+    node.state.kernel.record([], 5000, None)
     node.state.report("gpu-01", SEEN, START)
     node.boot("first")
-    assert node.state.cursor == 5000
+    assert node.state.kernel.cursor == 5000
 
 
 def test_a_file_of_another_version_is_no_reason_to_fail(tmp_path: Path) -> None:
@@ -172,3 +168,25 @@ def test_a_file_of_another_version_is_no_reason_to_fail(tmp_path: Path) -> None:
     node.state.save()
     node.boot("first")
     assert node.verdicts() == ["31 app/none"]
+
+
+def test_another_boot_is_another_revision_even_when_nothing_is_wrong_in_either(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    before = node.state.revision
+    node.state.restart("second")
+    assert node.state.revision != before
+
+
+def test_checks_are_told_who_ended_the_boot_before_once_the_bot_has_said_so(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.state.save()
+    node.boot("second")
+    assert node.state.facts().repair_ended_previous_boot is None
+    for boots, ours in ((("first", "another"), True), (("another",), False), ((), False)):
+        node.state.record_answer(ReportAccepted(accepted=1, reset_boots=boots))
+        facts = node.state.facts()
+        assert (facts.previous_boot_id, facts.repair_ended_previous_boot) == ("first", ours)
+    node.state.record_answer(ReportAccepted(accepted=2))
+    assert node.state.facts().repair_ended_previous_boot is False, (
+        "a bot that does not know now takes nothing back"
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from checks.check import CheckContext, NodeFacts
 from checks.gpu.ecc import SRAM
-from checks.gpu.nvml import MEETING_SECONDS
+from checks.gpu.nvml import LISTING_SECONDS
 from checks.gpu.nvml_exclusions import excluded_gpus
 from checks.gpu.sampler import GpuSampler
 from checks.gpu_sample import GpuSnapshot, NvmlRefused
@@ -327,7 +327,7 @@ def test_gpus_that_the_driver_got_later_are_found(rounds: Rounds, machine: Machi
 
 
 def test_gpus_that_the_driver_initialises_slowly_are_met_one_by_one(rounds: Rounds, machine: Machine) -> None:
-    machine.slow[ONE, "nvmlDeviceGetHandleByIndex_v2"] = int(MEETING_SECONDS * 1000) + 100
+    machine.slow[ONE, "nvmlDeviceGetHandleByIndex_v2"] = int(LISTING_SECONDS * 1000) + 100
     machine.write()
     found = rounds.round(minutes=11)
     child = rounds.sampler.child_pid

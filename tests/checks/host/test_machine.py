@@ -125,17 +125,17 @@ def test_the_clock_is_judged_by_the_kernels_word(tmp_path: Path) -> None:
 
 def test_a_clock_must_be_wrong_for_ten_minutes(tmp_path: Path) -> None:
     server = Server(tmp_path, clock.CHECK)
-    wrong = clock.judge(ClockState(synchronised=False, error_seconds=16.0), scene_of(server))
+    wrong = clock.judge(ClockState(synchronised=False, error_seconds=16.0), context_of(server))
     for _ in range(5):
-        server.debouncer.fold(clock.CHECK, wrong, moment(server))
+        server.debouncer.record(clock.CHECK, wrong, instant(server))
         server.uptime += 120
     assert server.wrong == []
-    server.debouncer.fold(clock.CHECK, wrong, moment(server))
+    server.debouncer.record(clock.CHECK, wrong, instant(server))
     assert server.wrong == ["clock - warning/ask"]
 
 
 def test_this_kernels_clock_can_be_asked_and_a_tree_of_another_boot_has_none(tmp_path: Path) -> None:
-    assert isinstance(clock.ask(), ClockState)
+    assert isinstance(clock.read_clock(), ClockState)
     server = Server(tmp_path, clock.CHECK)
     server.write("proc/sys/kernel/random/boot_id", "another")
     assert server.glance() == Observation()
@@ -258,7 +258,7 @@ def test_many_dead_processes_are_found_and_stuck_ones_are_not_asked(tmp_path: Pa
     server = Server(tmp_path, limits.ZOMBIES, Policy())
     for pid in range(20_000, 21_002):
         server.write(f"proc/{pid}/stat", hardware.stat(pid, "a) Z (b", state="Z", parent=77))
-    assert server.look(3) == ["zombies dead processes warning/ask"]
+    assert server.look(3) == ["zombies zombie processes warning/ask"]
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_a_boot_is_told_for_an_hour(tmp_path: Path) -> None:
     assert symptoms(boot.CHECK.observe(context)) == ()
 
 
-def scene_of(server: Server) -> CheckContext:
+def context_of(server: Server) -> CheckContext:
     return CheckContext(root=server.root, now=WALL, uptime=server.uptime, policy=server.policy)
 
 
-def moment(server: Server) -> Instant:
+def instant(server: Server) -> Instant:
     return Instant(WALL + server.uptime, server.uptime)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.debounce import Instant
-from checks.finding import Finding
 from checks.slurm.findings import SlurmFindings
 from checks.slurm.node import SlurmNode, parse
 
@@ -96,7 +95,7 @@ class Controller:
     def answer(
         self, row: SlurmNode, *, times: int = 2, gpus: int | None = 8, every: float = 30.0
     ) -> set[str]:
-        found: dict[str, tuple[Finding, ...]] = {}
+        found = {}
         for _ in range(times):
             self.uptime += every
             at = Instant(1_796_000_000.0 + self.uptime, self.uptime)
