@@ -14,6 +14,7 @@ from tests.checks.agent.harness import BOOT, PATIENCE, Bot
 from tests.lab import hardware
 
 WALL = 1_796_000_000.0
+STARTED = 7200.0
 REPORT_SECONDS = 30.0
 
 
@@ -23,7 +24,7 @@ class SteppedRuntime:
     Threads are real, and so is what they do between two waits.
     """
 
-    def __init__(self, uptime: float = 7200.0, began: float = WALL - 7200.0) -> None:
+    def __init__(self, uptime: float = STARTED, began: float = WALL - STARTED) -> None:
         self.began = began
         self._uptime = uptime
         self._changed = threading.Condition()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from checks.agent.agent import POOL_SECONDS
-from tests.checks.agent.harness import BOOT, Bot
-from tests.checks.agent.stepped import REPORT_SECONDS, SteppedNode
+from tests.checks.agent.harness import BOOT, XID, Bot
+from tests.checks.agent.stepped import REPORT_SECONDS, STARTED, SteppedNode
 from tests.lab import hardware
 
 DIMM = "sys/devices/system/edac/mc/mc0/dimm1"
@@ -19,6 +19,50 @@ def node(tmp_path: Path, bot: Bot) -> Iterator[SteppedNode]:
     node = SteppedNode(tmp_path, bot)
     yield node
     node.stop()
+
+
+def test_each_line_is_reported_within_a_second(bot: Bot, node: SteppedNode) -> None:
+    node.start()
+    for count in range(1, 11):
+        node.log(XID.format(code=79))
+        node.step()
+        node.pass_time(1.0)
+        assert [(each["code"], each.get("count", 1)) for each in bot.reports[-1]["findings"]] == [
+            ("79", count)
+        ]
+
+
+def test_another_boot_under_a_running_agent_checks_everything_again(bot: Bot, node: SteppedNode) -> None:
+    bot.says = {"pool": "h100", "reset_boots": [BOOT]}
+    node.policy({"expected": {"cpus": 256}, "disabled": ["disk-free"]})
+    node.start()
+    node.log(XID.format(code=79))
+    node.pass_time(600)
+    node.pass_time(60)
+    assert node.wrong == ["79", "cpu-missing"]
+    node.boot(NEXT_BOOT)
+    (node.root / "dev/kmsg").write_text("")
+    node.step()
+    assert node.report()["boot_id"] == NEXT_BOOT
+    assert node.wrong == []
+    # The first poll was right after the boot; every check of a minute has its second one within the next.
+    node.pass_time(60)
+    assert node.wrong == ["cpu-missing"]
+
+
+def test_lost_records_are_reported_for_an_hour(bot: Bot, node: SteppedNode) -> None:
+    bot.says = {"pool": "h100", "reset_boots": []}
+    node.policy({"disabled": ["disk-free"]})
+    node.start()
+    node.log("first")
+    node.records += 41
+    node.log("later")
+    node.pass_time(1)
+    assert node.wrong == ["log-lost"]
+    node.pass_time(3500)
+    assert node.wrong == ["log-lost"]
+    node.pass_time(100)
+    assert node.wrong == []
 
 
 def test_a_healthy_server_has_no_findings_however_long_one_looks(bot: Bot, node: SteppedNode) -> None:
@@ -170,6 +214,14 @@ def test_a_new_agent_looks_once_it_was_told_what_is_switched_off(bot: Bot, node:
     node.pass_time(30)
     assert node.wrong == []
     assert [report for report in bot.reports if report["findings"]] == []
+
+
+def test_a_new_agent_checks_as_soon_as_the_bot_has_answered(bot: Bot, node: SteppedNode) -> None:
+    bot.says = {"pool": "h100"}
+    hardware.write(node.root, f"{DIMM}/dimm_ue_count", "1\n")
+    node.start()
+    assert node.wrong == ["edac-ue"]
+    assert node.runtime.uptime() < STARTED + POOL_SECONDS
 
 
 def test_a_new_agent_does_not_wait_for_ever_to_be_told(bot: Bot, node: SteppedNode) -> None:

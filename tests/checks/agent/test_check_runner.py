@@ -105,6 +105,10 @@ def test_a_check_that_is_switched_off_does_not_run_and_loses_its_findings(site: 
     site.run("cpu", 2)
     assert site.codes == {"cpu-missing"}
     site.policy = Policy(expected=Expected(cpus=256), disabled=("cpu",))
+    before = site.state.revision
+    site.run("cpu")
+    assert site.codes == set()
+    assert site.state.revision != before, "a report is due"
     site.run("cpu", 3)
     assert site.codes == set()
 

@@ -155,10 +155,10 @@ def test_what_is_new_is_saved_before_it_is_reported(tmp_path: Path) -> None:
     assert node.verdicts() == ["79 critical/failover"]
     assert node.state.pool == "h100"
     node.state.report("gpu-01", SEEN, START)
-    node.state.kernel.record([], 5000, None)
+    node.state.kernel.record([], 5000, 570)
     node.state.report("gpu-01", SEEN, START)
     node.boot("first")
-    assert node.state.kernel.cursor == 5000
+    assert (node.state.kernel.cursor, node.state.kernel.branch) == (5000, 570)
 
 
 def test_a_file_of_another_version_is_no_reason_to_fail(tmp_path: Path) -> None:

@@ -135,9 +135,9 @@ def test_a_child_does_not_outlive_its_agent(environment: dict[str, str], machine
     machine.hangs.add((ONE, "*"))
     machine.write()
     agent = (
-        "from checks.gpu.nvml_process import NvmlChild; from checks.gpu_sample import Read; import os\n"
+        "from checks.gpu.nvml_process import NvmlChild; from checks.gpu_sample import ReadGpu; import os\n"
         f"child = NvmlChild(os.environ, 60); child._start(); print(child.pid, flush=True)\n"
-        f"child.ask(Read({ONE!r}, False))"
+        f"child.ask(ReadGpu({ONE!r}, False))"
     )
     with subprocess.Popen([sys.executable, "-c", agent], env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
