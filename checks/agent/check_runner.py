@@ -66,14 +66,14 @@ class CheckRunner:
 
     def _run(self, check: Check, at: Instant) -> None:
         if check.name in self._policy().disabled:
-            self._state.checks.drop(check.name)
+            self._state.drop_check(check.name)
             return
         context = msgspec.structs.replace(self._context(at), past=self._state.checks.past(check.name))
         result = run_check(check, context)
-        self._state.checks.record(check, result, self._ticker.now())
+        self._state.record_result(check, result, self._ticker.now())
 
     def _timed_out(self, check: Check, at: Instant) -> None:
-        self._state.checks.record(check, _TIMED_OUT, at)
+        self._state.record_result(check, _TIMED_OUT, at)
 
     def _context(self, at: Instant) -> CheckContext:
         facts = msgspec.structs.replace(self._state.facts(), gpus=self._gpus, bot_url=self._settings.bot_url)

@@ -37,6 +37,7 @@ class KernelLogState:
     ) -> None:
         self._lock = lock
         self._faults = Standing(boot_id, kept)
+        self._evidence: tuple[Finding, ...] = ()
         self.cursor = cursor
         self.branch = branch
         self.revision = 0
@@ -99,10 +100,15 @@ class KernelLogState:
         with self._lock:
             return memory_suspects(self._faults.faults)
 
-    def findings(self, checks: Sequence[Finding]) -> tuple[Finding, ...]:
-        """Return the findings; those of the checks decide about some of them."""
+    def record_evidence(self, findings: tuple[Finding, ...]) -> None:
+        """Record what the checks find now: some of it changes verdicts about the kernel log (M1, M5, M6)."""
         with self._lock:
-            return self._faults.findings(checks)
+            self._evidence = findings
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong now."""
+        with self._lock:
+            return self._faults.findings(self._evidence)
 
 
 def _log_ended(events: Sequence[Event]) -> None:

@@ -14,7 +14,8 @@ from checks.agent.blind_spots import BlindSpots
 from checks.agent.check_state import CheckState
 from checks.agent.kernel_log_state import KernelLogState
 from checks.agent.state_file import SavedState, StateFile, for_boot
-from checks.check import NodeFacts
+from checks.check import Check, CheckResult, NodeFacts
+from checks.debounce import Instant
 from checks.finding import Finding
 from checks.report import Inventory, NodeReport, ReportAccepted
 
@@ -66,6 +67,18 @@ class NodeState:
             if answer.reset_boots is not None:
                 self._reset_boots = answer.reset_boots
 
+    def record_result(self, check: Check, result: CheckResult, at: Instant) -> None:
+        """Record one result of a check, also as evidence for verdicts about the kernel log."""
+        with self._lock:
+            self.checks.record(check, result, at)
+            self.kernel.record_evidence(self.checks.findings())
+
+    def drop_check(self, check: str) -> None:
+        """Forget a check that is switched off."""
+        with self._lock:
+            self.checks.drop(check)
+            self.kernel.record_evidence(self.checks.findings())
+
     def facts(self) -> NodeFacts:
         """Return what the checks may know of this boot."""
         with self._lock:
@@ -99,9 +112,8 @@ class NodeState:
     def findings(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
         """Return the findings and the blind spots of now."""
         with self._lock:
-            observed = self.checks.findings()
             spots = (*self.blind_spots.findings(), *self.checks.blind_spots())
-            return (*self.kernel.findings(observed), *observed), spots
+            return (*self.kernel.findings(), *self.checks.findings()), spots
 
     def skip_to(self, sequence: int) -> None:
         """Number the next report higher than `sequence`."""
@@ -120,6 +132,7 @@ class NodeState:
         self.pool = saved.pool
         self.kernel = KernelLogState(self._lock, saved.boot_id, saved.kernel, saved.cursor, saved.branch)
         self.checks = CheckState(self._lock, saved.checks)
+        self.kernel.record_evidence(self.checks.findings())
         self.blind_spots = BlindSpots(self._lock, saved.blind_spots)
         self._previous = saved.previous
         self._reset_boots = None

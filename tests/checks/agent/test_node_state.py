@@ -6,11 +6,14 @@ import msgspec
 
 from checks.agent.node_state import NUMBERS_AHEAD, NodeState
 from checks.agent.state_file import StateFile
+from checks.check import CheckContext, CheckResult, NodeFacts, run_check
 from checks.debounce import Instant
+from checks.gpu import driver_unresponsive
 from checks.gpu_sample import BoardSample as BoardFacts
 from checks.gpu_sample import GpuSample, GpuSnapshot
 from checks.kernel.classify import Reader
 from checks.kernel.line import Line
+from checks.policy import Policy
 from checks.report import Gpu, Inventory, ReportAccepted, decode, encode
 
 ONE, TWO = "0000:1b:00.0", "0000:43:00.0"
@@ -190,3 +193,29 @@ def test_checks_are_told_who_ended_the_boot_before_once_the_bot_has_said_so(tmp_
     assert node.state.facts().repair_ended_previous_boot is False, (
         "a bot that does not know now takes nothing back"
     )
+
+
+def hangs(times: int) -> CheckResult:
+    """What the check driver-unresponsive observes when NVML missed so many deadlines in a row."""
+    context = CheckContext(
+        root=Path("/"),
+        now=START,
+        uptime=3600.0,
+        policy=Policy(),
+        facts=NodeFacts(gpus=GpuSnapshot(misses=times)),
+    )
+    return run_check(driver_unresponsive.CHECK, context)
+
+
+def test_a_check_is_evidence_about_the_kernel_log_for_as_long_as_it_finds_something(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.log(xid(119), 100.0)
+    assert node.verdicts() == ["119 critical/reset-gpu"]
+    node.state.record_result(driver_unresponsive.CHECK, hangs(3), Instant(START, 3600.0))
+    hung = ["119 critical/reboot", "driver-unresponsive critical/reboot"]
+    assert node.verdicts() == hung
+    node.state.save()
+    node.boot("first")
+    assert node.verdicts() == hung, "also right after a restart of the agent"
+    node.state.drop_check("driver-unresponsive")
+    assert node.verdicts() == ["119 critical/reset-gpu"]
