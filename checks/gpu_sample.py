@@ -58,7 +58,7 @@ class FabricSample(msgspec.Struct, frozen=True, kw_only=True):
 class BoardSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is read every ten minutes. `inforom` and `power` are return codes, 0 when they could be read.
 
-    `read_at` is the uptime in seconds when the round began that read it.
+    `read_at` is the uptime in seconds at the start of the round that read it.
     """
 
     uuid: str | None = None
@@ -74,7 +74,7 @@ class BoardSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class GpuSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="sample"):
     """One GPU at one moment. `failed` is the return code when it could not be read at all, 0 otherwise.
 
-    `asked_at` is the uptime in seconds when the round began that read it. Counters are totals since the
+    `asked_at` is the uptime in seconds at the start of the round that read it. Counters are totals since the
     driver was loaded. `slowed_ns` is the time slowed by hardware for heat or power, `slowed_sw_ns` by
     software for heat. `margin` is degrees Celsius below the temperature at which the hardware slows down. Of
     `links` NVLinks `links_up` are up; `link_ber` is the worst bit error rate of one, `link_crc` counts CRC
@@ -141,7 +141,7 @@ class GpuSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     sample of each GPU, also of one in `excluded`, which NVML is no longer asked about. `library` is None
     until the library was opened and again while it cannot be: `refused` says why. `misses` counts deadlines
     that NVML has missed since it last answered every call of a round, `missed` says where. `rounds` counts
-    how often NVML was asked, `opened_at` is the uptime in seconds when the library was last to be opened.
+    how often NVML was asked, `opened_at` is the uptime in seconds of the last attempt to open the library.
     """
 
     pci: tuple[PciGpu, ...] | None = None

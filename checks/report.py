@@ -28,7 +28,7 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The hardware that the node sees; None where it could not look."""
+    """The hardware that the node sees; None where it could not be read."""
 
     gpus: tuple[Gpu, ...] | None
 

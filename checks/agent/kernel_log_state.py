@@ -1,4 +1,4 @@
-"""Kernel log state: the open faults that the kernel log tells of, and how far it has been read."""
+"""Kernel log state: the open faults in the kernel log, and how far it has been read."""
 
 import logging
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from checks.debounce import Instant
 from checks.finding import Finding
 from checks.gpu.memory_suspects import memory_suspects
 from checks.gpu.nvml_exclusions import excluded_gpus
-from checks.gpu.recovery_action import wishes
+from checks.gpu.recovery_action import recovery_requests
 from checks.gpu_sample import GpuSnapshot
 from checks.kernel.event import Event
 from checks.kernel.identity import Board
@@ -69,7 +69,7 @@ class KernelLogState:
             for each in gpus.samples:
                 if each.board is not None:
                     self._faults.learn(Board(each.gpu, each.board.uuid, each.board.serial))
-            changed, ended = self._faults.hear(wishes(gpus))
+            changed, ended = self._faults.hear(recovery_requests(gpus))
             self.revision += changed
         _log_ended(ended)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 Join = Callable[[float], None]
-"""Waits at most so many seconds for a thread to end."""
+"""Waits at most the given number of seconds for a thread to end."""
 
 
 class Runtime(Protocol):
-    """What the agent asks of the machine about time and threads."""
+    """What the agent needs of the machine for time and threads."""
 
     def wall(self) -> float:
         """Return Unix seconds by the wall clock, which may jump."""

@@ -74,7 +74,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     long for a bot in the same cluster, and a small part of the report interval."""
 
     poll_seconds: Seconds = 0.5
-    """Seconds between two looks at a kernel log that is a plain file; a device is never polled. At 0.5 s a
+    """Seconds between two reads of a kernel log that is a plain file; a device is never polled. At 0.5 s a
     line is reported within about a second."""
 
     @property

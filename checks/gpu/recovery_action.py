@@ -24,7 +24,7 @@ def observe(context: CheckContext) -> CheckResult:
     return Observation(symptoms=tuple(filter(None, map(_judge, gpus.samples))))
 
 
-def wishes(gpus: GpuSnapshot) -> dict[str, Wish]:
+def recovery_requests(gpus: GpuSnapshot) -> dict[str, Wish]:
     """Return what the driver asks for, by GPU; GPUs without an answer are left out."""
     return {
         each.gpu: Wish(each.recovery_action, each.asked_at)

@@ -40,16 +40,16 @@ EVERY_SECONDS = 60.0
 """Time between two rounds."""
 
 ROUND_SECONDS = 15.0
-"""A round that has taken so long leaves the other GPUs to the next one (ours)."""
+"""After so many seconds a round leaves the other GPUs to the next one (ours)."""
 
 BOARD_SECONDS = 600.0
-"""How often slow things are read (section 6), and GPUs are looked for that the library does not list."""
+"""How often a board is read (section 6), and how often NVML may be opened again to find new GPUs."""
 
 BACKOFF_SECONDS = 60.0
 """Pause after the first bad round; it doubles up to ten minutes (ours)."""
 
 SLACK_SECONDS = 10.0
-"""Rounds are a minute apart, or up to so much less: they begin at a tick."""
+"""How much less than a minute may lie between two rounds, because they start at a tick."""
 
 _DRIVER_GONE = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH})
 """Return codes for one GPU that concern the whole library: it has to be opened again."""

@@ -29,7 +29,7 @@ class ClockState(msgspec.Struct, frozen=True):
 
 
 def observe(context: CheckContext) -> CheckResult:
-    """Ask this kernel. A root with another boot id has no clock that could be asked."""
+    """Read this kernel's clock state. A root with another boot id has no kernel that could be asked."""
     if text(context.root / BOOT_ID) != text(Path("/") / BOOT_ID):
         return Observation()
     state = read_clock()

@@ -20,7 +20,7 @@ from checks.finding import Action, Severity
 from checks.slurm.node import SlurmNode
 
 OUR_REASON = "clusterwright:"
-"""How the reasons of our own drains begin."""
+"""Prefix of the reasons of our own drains."""
 
 SILENT_SECONDS = 300.0
 """How long a node may not answer the controller (table 1.4)."""
