@@ -26,6 +26,7 @@ from checks.agent.state_file import StateFile
 from checks.agent.ticker import TICK_SECONDS, Ticker
 from checks.debounce import Instant
 from checks.gpu.inventory import InventoryCache
+from checks.gpu.nvml_process import DEADLINE_SECONDS
 from checks.gpu.sampler import GpuSampler
 from checks.host import critical_devices
 from checks.host.files import text
@@ -68,7 +69,7 @@ class Agent:
         self._inventory = InventoryCache(settings.root)
         self._policy = PolicyFile(settings.policy_dir, NAMES)
         self._ticker = Ticker(runtime, chance, min(TICK_SECONDS, settings.report_interval_seconds))
-        self._sampler = GpuSampler(os.environ)
+        self._sampler = GpuSampler(os.environ, DEADLINE_SECONDS)
         self._runner = CheckRunner(
             settings, self._sampler, self._state, lambda: self._policy.current, self._ticker
         )

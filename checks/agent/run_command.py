@@ -14,6 +14,7 @@ import msgspec
 
 from checks.check import Check, CheckContext, CheckResult, NodeFacts, Symptom, Unobservable, failed, run_check
 from checks.command_line import CommandParser, UsageError
+from checks.gpu.nvml_process import DEADLINE_SECONDS
 from checks.gpu.sampler import GpuSampler
 from checks.policy import Policy, PolicyError, decode
 from checks.registry import CHECKS, NAMES
@@ -59,7 +60,7 @@ def run(chosen: tuple[Check, ...], root: Path, policy: Policy) -> list[RunResult
 
 
 def _sample_gpus(context: CheckContext) -> NodeFacts:
-    sampler = GpuSampler(os.environ)
+    sampler = GpuSampler(os.environ, DEADLINE_SECONDS)
     try:
         return NodeFacts(gpus=sampler.sample(context))
     except Exception as error:  # noqa: BLE001 - without a sample the checks that need it are blind

@@ -17,7 +17,7 @@ import msgspec
 
 from checks.check import CheckContext
 from checks.gpu.gpu_users import has_no_users
-from checks.gpu.nvml_process import DEADLINE_SECONDS, NoAnswer, NvmlChild
+from checks.gpu.nvml_process import NoAnswer, NvmlChild
 from checks.gpu.pci import PciBus, driver_gpus
 from checks.gpu_sample import (
     DRIVER_NOT_LOADED,
@@ -61,7 +61,7 @@ class GpuSampler:
     `environment` is that of the child, which has `deadline_seconds` for each answer.
     """
 
-    def __init__(self, environment: Mapping[str, str], deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    def __init__(self, environment: Mapping[str, str], deadline_seconds: float) -> None:
         self._child = NvmlChild(environment, deadline_seconds)
         self._bus = PciBus()
         self._last = GpuSnapshot()

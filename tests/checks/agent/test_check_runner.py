@@ -38,7 +38,7 @@ class Site:
         self.state = NodeState(StateFile(directory), "b1")
         self.policy = Policy()
         # Without a library in it the child can only say that there is none.
-        self.sampler = GpuSampler({"LD_LIBRARY_PATH": str(directory)})
+        self.sampler = GpuSampler({"LD_LIBRARY_PATH": str(directory)}, deadline_seconds=20.0)
         self.runner = CheckRunner(settings, self.sampler, self.state, lambda: self.policy, self.ticker)
         self.jobs = {each.name: each for each in self.runner.jobs()}
 

@@ -99,15 +99,15 @@ def test_indexes_that_shift_after_a_loss_change_nothing(child: NvmlChild, machin
 def test_a_call_that_hangs_is_a_missed_deadline_and_the_next_child_answers(
     environment: dict[str, str], machine: Machine
 ) -> None:
-    child = NvmlChild(environment, deadline_seconds=4.0)
+    child = NvmlChild(environment, deadline_seconds=6.0)
     try:
         read(child)
         first = child.pid
         machine.hangs.add((ONE, "nvmlDeviceGetFieldValues"))
         machine.write()
         began = time.monotonic()
-        assert child.ask(ReadGpu(ONE, board=False)) == NoAnswer("no answer in 4 s", missed=True)
-        assert time.monotonic() - began < 8
+        assert child.ask(ReadGpu(ONE, board=False)) == NoAnswer("no answer in 6 s", missed=True)
+        assert time.monotonic() - began < 30
         machine.hangs.clear()
         machine.write()
         assert read(child, TWO).failed == 0

@@ -28,9 +28,9 @@ HANGS = "nvmlDeviceGetFieldValues"
 class Rounds:
     """Samples minute by minute, as the agent does."""
 
-    def __init__(self, root: Path, environment: dict[str, str]) -> None:
+    def __init__(self, root: Path, environment: dict[str, str], deadline_seconds: float = 20.0) -> None:
         self.root = root
-        self.sampler = GpuSampler(environment, deadline_seconds=4.0)
+        self.sampler = GpuSampler(environment, deadline_seconds)
         self.uptime = 1000.0
         self.gpus: GpuSnapshot | None = None
         self.excluded: frozenset[str] = frozenset()
@@ -243,15 +243,24 @@ def test_a_lost_gpu_keeps_what_was_known_of_it(rounds: Rounds, machine: Machine)
     assert found.samples[1].ecc_uncorrected == 3
 
 
+@pytest.fixture
+def impatient(rounds: Rounds, environment: dict[str, str]) -> Iterator[Rounds]:
+    """Rounds over the same node with a shorter deadline, which the test waits for."""
+    impatient = Rounds(rounds.root, environment, deadline_seconds=6.0)
+    yield impatient
+    impatient.sampler.close()
+
+
 def test_a_missed_deadline_ends_the_round_and_the_next_begins_behind(
-    rounds: Rounds, machine: Machine
+    impatient: Rounds, machine: Machine
 ) -> None:
+    rounds = impatient
     rounds.round()
     machine.hangs.add((ONE, HANGS))
     machine.fields |= {(ONE, "4"): 1, (TWO, "4"): 1}
     machine.write()
     found = rounds.round()
-    assert (found.misses, found.missed) == (1, f"{ONE}: no answer in 4 s")
+    assert (found.misses, found.missed) == (1, f"{ONE}: no answer in 6 s")
     assert [each.ecc_uncorrected for each in found.samples] == [0, 0]
     machine.hangs.clear()
     machine.errors[ONE, HANGS] = 10
@@ -326,7 +335,9 @@ def test_gpus_that_the_driver_got_later_are_found(rounds: Rounds, machine: Machi
     assert (found.library.gpus, failed(found)) == ((ONE, TWO), {ONE: 0, TWO: 0})
 
 
-def test_gpus_that_the_driver_initialises_slowly_are_met_one_by_one(rounds: Rounds, machine: Machine) -> None:
+def test_gpus_that_the_driver_initialises_slowly_are_opened_one_by_one(
+    rounds: Rounds, machine: Machine
+) -> None:
     machine.slow[ONE, "nvmlDeviceGetHandleByIndex_v2"] = int(LISTING_SECONDS * 1000) + 100
     machine.write()
     found = rounds.round(minutes=11)
