@@ -69,15 +69,14 @@ class NodeState:
 
     def record_result(self, check: Check, result: CheckResult, at: Instant) -> None:
         """Record one result of a check, also as evidence for verdicts about the kernel log."""
-        with self._lock:
-            self.checks.record(check, result, at)
-            self.kernel.record_evidence(self.checks.findings())
+        # It logs, and whoever waits for the lock must not wait for a full pipe.
+        self.checks.record(check, result, at)
+        self._record_evidence()
 
     def drop_check(self, check: str) -> None:
         """Forget a check that is switched off."""
-        with self._lock:
-            self.checks.drop(check)
-            self.kernel.record_evidence(self.checks.findings())
+        self.checks.drop(check)
+        self._record_evidence()
 
     def facts(self) -> NodeFacts:
         """Return what the checks may know of this boot."""
@@ -132,13 +131,17 @@ class NodeState:
         self.pool = saved.pool
         self.kernel = KernelLogState(self._lock, saved.boot_id, saved.kernel, saved.cursor, saved.branch)
         self.checks = CheckState(self._lock, saved.checks)
-        self.kernel.record_evidence(self.checks.findings())
+        self._record_evidence()
         self.blind_spots = BlindSpots(self._lock, saved.blind_spots)
         self._previous = saved.previous
         self._reset_boots = None
         self._sequence = saved.sequence
         self._reserved = 0
         self._kept = None
+
+    def _record_evidence(self) -> None:
+        with self._lock:
+            self.kernel.record_evidence(self.checks.findings())
 
     def _essence(self) -> object:
         """Return what must not be lost: when it changes, the state is saved before the next report."""
