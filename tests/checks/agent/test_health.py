@@ -131,7 +131,7 @@ def test_a_client_that_says_nothing_holds_up_the_others_only_briefly(server: Htt
     with socket.create_connection(("127.0.0.1", server.port or 0)):
         began = time.monotonic()
         assert asked(server, b"GET /healthz HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 200")
-        assert time.monotonic() - began < REQUEST_SECONDS + 2
+        assert time.monotonic() - began < 10 * REQUEST_SECONDS, "without a limit it would be for ever"
 
 
 def test_a_client_that_leaves_in_the_middle_harms_nobody(server: HttpServer) -> None:

@@ -54,11 +54,12 @@ class Line:
     """A publisher to `url`; `sent` are the seconds after the start at which it reported."""
 
     def __init__(self, directory: Path, url: str) -> None:
-        (directory / "token").write_text("t")
+        self.token = directory / "token"
+        self.token.write_text("t")
         settings = AgentSettings(
             node="gpu-01",
             bot_url=url,
-            token_file=directory / "token",
+            token_file=self.token,
             state_dir=directory,
             report_interval_seconds=INTERVAL,
         )
@@ -104,6 +105,20 @@ def test_a_bot_that_does_not_answer_is_asked_less_and_less_often_up_to_the_inter
     assert expected[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
     for pause, longest in zip(line.pauses, expected, strict=True):
         assert longest * (1 - JITTER) <= pause <= longest
+
+
+def test_a_failure_that_stays_the_same_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = Line(tmp_path, f"http://127.0.0.1:{free_ports()[0]}")
+    for seconds, change in ((100.0, line.token.unlink), (200.0, lambda: line.token.write_text("t"))):
+        line.runtime.at[line.began + seconds] = change
+    line.go_on_for(300.0)
+    assert len(line.results) > 9
+    refused, missing, again = caplog.messages
+    assert "no answer ConnectionRefusedError" in refused
+    assert "cannot prepare a report" in missing
+    assert again == refused
 
 
 def test_a_bot_that_refuses_is_asked_less_and_less_often_and_a_good_answer_ends_that(
