@@ -77,7 +77,7 @@ def _agent(arguments: list[str]) -> int:
 
 
 def _checks(arguments: list[str]) -> int:
-    from checks.once import main as run  # noqa: PLC0415 - as above
+    from checks.agent.run_command import main as run  # noqa: PLC0415 - as above
 
     return run(arguments, sys.stdout.buffer)
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # msgspec imports typing_extensions when some other package brought it: 5 MB on every node, for nothing.
+    # msgspec imports typing_extensions wherever it is installed: 5 MB on every node, for nothing.
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
 
-from checks import agent
-from checks.settings import SettingsError, load
+from checks.agent import agent
+from checks.agent.settings import AgentSettingsError, load
 
 USAGE = """usage: clusterwright agent [--config FILE], or python -m checks [--config FILE]
 
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
             level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr
         )
         agent.run(settings)
-    except SettingsError as error:
+    except AgentSettingsError as error:
         sys.stderr.write(f"clusterwright agent: {error}\n")
         return 2
     except OSError as error:
@@ -52,7 +52,9 @@ def _config(arguments: list[str]) -> Path | None:
         case [only] if only.startswith("--config="):
             return Path(only.removeprefix("--config="))
         case _:
-            raise SettingsError(f"unknown arguments {' '.join(arguments)!r}; only --config FILE is known")
+            raise AgentSettingsError(
+                f"unknown arguments {' '.join(arguments)!r}; only --config FILE is known"
+            )
 
 
 if __name__ == "__main__":

@@ -1,35 +1,27 @@
-"""Check: one look at one thing of the node, and the rule by which looks become a finding.
+"""Check: one observation of one part of the node, and the rule that turns observations into a finding.
 
-A look says what is wrong at this moment and nothing more; `checks.watch` folds looks over time. A look that
-was not possible is `Blind`, which reads neither as healthy nor as sick.
+An observation says what is wrong at this moment and nothing more. `checks.debounce` follows observations over
+time. A check that could not observe returns `Unobservable`, which counts neither as healthy nor as sick.
 """
 
-import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from checks.counters import Past
 from checks.finding import Action, Severity
+from checks.gpu_sample import GpuSnapshot
 from checks.policy import Policy
 
-Reading = tuple[float, float]
-"""Seconds since boot and the value read then."""
 
-Past = Mapping[str, tuple[Reading, ...]]
-"""What earlier looks of a check read, by name: the first value, then one entry a change, oldest first."""
+class DebounceRule(msgspec.Struct, frozen=True, kw_only=True):
+    """When observations raise a finding and when they clear it.
 
-Held = TypeVar("Held")
-
-
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """When looks raise a finding and when they clear it.
-
-    Raised when at least `raise_polls` of the last `of_polls` looks saw it (0: in a row), and it has been seen
-    for `raise_seconds` without a break. Cleared after `clear_polls` looks in a row and `clear_seconds`
-    without it; a `latched` one only by another boot. Nothing is raised in the first `boot_grace_seconds` of
-    uptime.
+    A finding is raised when at least `raise_polls` of the last `of_polls` observations saw the symptom (0: in
+    a row) and it has lasted for `raise_seconds` without a break. It clears after `clear_polls` observations
+    in a row and `clear_seconds` without it; a `latched` one clears only with another boot. Nothing is raised
+    in the first `boot_grace_seconds` of uptime.
     """
 
     raise_polls: int = 2
@@ -41,8 +33,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     latched: bool = False
 
 
-class Worse(msgspec.Struct, frozen=True):
-    """What a symptom becomes once it has been seen for `after_seconds` without a break."""
+class Escalation(msgspec.Struct, frozen=True):
+    """What a symptom becomes once it has lasted for `after_seconds` without a break."""
 
     after_seconds: float
     severity: Severity
@@ -50,12 +42,12 @@ class Worse(msgspec.Struct, frozen=True):
 
 
 class Symptom(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a look found wrong.
+    """One thing that an observation found wrong.
 
-    `gpu` and `device` tell faults apart as in a finding. `at_once` needs no second look. `only_holds` is too
-    little to raise a finding and too much to clear one (between two thresholds). `worse` is what it becomes
-    when it lasts, `rule` replaces the check's rule. `summary` is for people and stays the same for as long as
-    the fault does; figures belong into `evidence`.
+    `gpu` and `device` tell faults apart as in a finding. `at_once` raises a finding without a second
+    observation. `only_holds` is too little to raise a finding and too much to clear one (between two
+    thresholds). `escalation` is what the symptom becomes when it lasts. `rule` replaces the check's rule.
+    `summary` is for people and stays the same for as long as the fault does; figures belong in `evidence`.
     """
 
     code: str
@@ -68,8 +60,8 @@ class Symptom(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str = ""
     at_once: bool = False
     only_holds: bool = False
-    worse: Worse | None = None
-    rule: Rule | None = None
+    escalation: Escalation | None = None
+    rule: DebounceRule | None = None
 
     @property
     def key(self) -> str:
@@ -77,11 +69,12 @@ class Symptom(msgspec.Struct, frozen=True, kw_only=True):
         return "/".join((self.code, self.gpu or "", self.device or ""))
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look found: the symptoms, none when all is well.
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check saw: the symptoms, none when all is well.
 
-    `readings` are counters and states that later looks of this check get back as `Scene.past`. `of` is how
-    many devices were looked at: when every one of several is sick at once, that is reader trouble (rule T12).
+    Later runs of this check get `readings` (counters and states) back as `CheckContext.past`. `of` is the
+    number of devices observed: when every one of several is sick at once, the way they are read is at fault
+    (rule T12).
     """
 
     symptoms: tuple[Symptom, ...] = ()
@@ -89,27 +82,45 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     of: int = 0
 
 
-class Blind(msgspec.Struct, frozen=True):
-    """The look was not possible, and why.
+class Unobservable(msgspec.Struct, frozen=True):
+    """The check could not observe, and why.
 
-    `told` when another check tells of it: what was raised stays, and nothing is added.
+    `reported_elsewhere` means that another check reports the reason: findings stay, and nothing is added.
     """
 
     reason: str
-    told: bool = False
+    reported_elsewhere: bool = False
 
 
-Look = Seen | Blind
+CheckResult = Observation | Unobservable
 
-WELL = Seen()
-"""A look that found nothing wrong."""
+WELL = Observation()
+"""An observation that found nothing wrong."""
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look may look at.
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent knows about the node besides its files.
 
-    `root` is where the node's file system is, `now` Unix seconds, `uptime` seconds since boot. `past` is this
-    check's own memory, `fetched` what the doors brought last, by its type.
+    `gpus` is the newest sample of all GPUs, why there is none, or None before the first one.
+    `previous_boot_id` is the boot before this one, empty when unknown. `repair_ended_previous_boot` says
+    whether one of our repairs ended it, None while the bot has not told in this boot. `bot_url` is where the
+    agent reports to, empty without an agent. NVML must not be asked about the GPUs in `excluded_gpus`.
+    `memory_suspects` maps a GPU to the uptime in seconds of its newest uncorrectable memory error.
+    """
+
+    gpus: GpuSnapshot | Unobservable | None = None
+    previous_boot_id: str = ""
+    repair_ended_previous_boot: bool | None = None
+    bot_url: str = ""
+    excluded_gpus: frozenset[str] = frozenset()
+    memory_suspects: Mapping[str, float] = {}
+
+
+class CheckContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check may look at.
+
+    `root` is where the node's file system is mounted. `now` is Unix seconds, `uptime` seconds since boot.
+    `past` is what this check read earlier, `facts` what the agent knows besides the node's files.
     """
 
     root: Path
@@ -117,60 +128,50 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     uptime: float
     policy: Policy
     past: Past = {}
-    fetched: Mapping[type, Any] = {}
-
-    def held(self, kind: type[Held]) -> Held | Blind | None:
-        """Return what the door that gives `kind` brought last, why it could not, None before its first."""
-        found = self.fetched.get(kind)
-        return found if found is None or isinstance(found, (kind, Blind)) else None
+    facts: NodeFacts = NodeFacts()
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One check: a name, how often it looks, the rule for what it sees, and the look itself.
+class CheckDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check is called, how often it runs, and how its observations become findings.
 
-    `about` is one line for people. `needs` is what a door has to have fetched. Readings are remembered for
-    `remember_seconds`. `all_code` names the finding of every device at once (`Seen.of`).
+    `about` is one line for people. Readings are remembered for `remember_seconds`. `all_code` is the code of
+    the finding that every device is sick at once (`Observation.of`).
     """
 
     name: str
     about: str
-    look: Callable[[Scene], Look]
     every_seconds: float = 60.0
-    rule: Rule = Rule()
-    needs: type | None = None
+    rule: DebounceRule = DebounceRule()
     remember_seconds: float = 3600.0
     all_code: str = ""
 
 
-class Door(Protocol):
-    """Fetches something that several checks look at, such as one sample of every GPU.
+class Check(CheckDefinition, frozen=True, kw_only=True):
+    """A check of the node.
 
-    `fetch` returns a `gives`, or Blind; it ends by itself within its own deadline. `scene.fetched` holds what
-    it brought before. `close` ends what it keeps open.
+    `needs_gpus` means that it judges `NodeFacts.gpus` and cannot observe without it. `needs_agent` means that
+    only a running agent knows what it judges, so that a single run has nothing to say.
     """
 
-    gives: type
-    every_seconds: float
-
-    def fetch(self, scene: Scene) -> object:
-        """Return what is there now."""
-
-    def close(self) -> None:
-        """Let go of everything."""
+    observe: Callable[[CheckContext], CheckResult]
+    needs_gpus: bool = False
+    needs_agent: bool = False
 
 
-def grown(past: Past, name: str, value: float, uptime: float, seconds: float) -> float:
-    """Return by how much a counter has grown in the last `seconds`, `value` being what it shows now.
+def run_check(check: Check, context: CheckContext) -> CheckResult:
+    """Return what the check observes; a fault of its own means that it could not observe, never health."""
+    if check.needs_gpus and not isinstance(context.facts.gpus, GpuSnapshot):
+        return context.facts.gpus or Unobservable("the GPUs have not been sampled yet")
+    try:
+        return check.observe(context)
+    except Exception as error:  # noqa: BLE001 - a check that fails is blind, and the others go on
+        return failed(error)
 
-    A counter that went back began anew at 0. The first reading ever is no growth (rule T3).
-    """
-    readings = past.get(name, ())
-    before = [each for at, each in readings if at < uptime - seconds][-1:]
-    chain = [*before, *(each for at, each in readings if at >= uptime - seconds), value]
-    return sum(new - old if new >= old else new for old, new in itertools.pairwise(chain))
 
-
-def watched_seconds(past: Past, name: str, uptime: float) -> float:
-    """Return for how long the counter has been read, 0 before its first reading."""
-    readings = past.get(name, ())
-    return uptime - readings[0][0] if readings else 0.0
+def failed(error: Exception) -> Unobservable:
+    """Return that an error made an observation impossible, with the place in our code that raised it."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else "nowhere"
+    return Unobservable(f"{type(error).__name__}: {error} ({where})")

@@ -1,8 +1,8 @@
 """Policy: what the cluster's repository says about the checks of one pool of nodes.
 
-Written by people as `kind: NodeChecks` in Git, validated there with these structs, and read by the agent from
-a file that is mounted on the node. Field names are camelCase in files, as in Kubernetes. Every number has a
-default, and its docstring says whose: "ours", or the project that published it.
+People write it as `kind: NodeChecks` in Git, where these structs validate it, and the agent reads it from a
+file that is mounted on the node. Field names are camelCase in files, as in Kubernetes. Every number has a
+default, and its docstring names the source: "ours", or the project that published it.
 """
 
 from typing import Annotated
@@ -30,21 +30,21 @@ Endpoint = Annotated[
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
 
-class Written(
+class PolicyStruct(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True, rename="camel"
 ):
-    """A value that people write; unknown fields are refused, and what is a default is not written back."""
+    """A value that people write: unknown fields are refused, and defaults are not written back."""
 
 
-class Expected(Written, frozen=True):
-    """What a whole node of the pool has; what is left out is not expected and not judged.
+class Expected(PolicyStruct, frozen=True):
+    """What a healthy node of the pool has; what is left out is not expected and not judged.
 
     `gpu_device` and `gpu_board` are the GPUs' PCI device and subsystem ids (`10de:2330`). `ib_ports` are
-    `mlx5_0` (its port 1) or `mlx5_0/2`; without them the ports that were once up in this boot. `nics` are
-    Ethernet interfaces. `memory_gib` is the installed memory, `cpus` the number of online processors.
-    `mounts` must be mounted and answer; `writable` must not be read-only (nor must the root, if it was not so
-    from the start); `disks` must have space. `names` must resolve and `endpoints` (`host:port`) take a
-    connection: services that the nodes share.
+    `mlx5_0` (its port 1) or `mlx5_0/2`; by default the ports that were up at any time in this boot. `nics`
+    are Ethernet interfaces. `memory_gib` is the installed memory, `cpus` the number of online processors.
+    `mounts` must be mounted and answer. `writable` must not be read-only, nor must the root unless it was so
+    from the start. `disks` must have space left. `names` must resolve, and `endpoints` (`host:port`) must
+    accept a connection: services that the nodes share.
     """
 
     gpus: Count | None = None
@@ -68,8 +68,8 @@ class Expected(Written, frozen=True):
     endpoints: Annotated[tuple[Endpoint, ...], msgspec.Meta(max_length=16)] = ()
 
 
-class Service(Written, frozen=True):
-    """A program that the init system keeps running; `process` is its short name (15 letters at most)."""
+class Service(PolicyStruct, frozen=True):
+    """A program that the init system keeps running; `process` is its short name (at most 15 characters)."""
 
     name: DeviceName
     process: Annotated[str, msgspec.Meta(min_length=1, max_length=15)]
@@ -81,18 +81,18 @@ SERVICES = (
     Service(name="cri-o", process="crio"),
     Service(name="slurmd", process="slurmd"),
 )
-"""Watched, once they have run in this boot, unless the policy names others."""
+"""Watched once they have run in this boot, unless the policy names others."""
 
 
-class GpuLimits(Written, frozen=True):
+class GpuLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.1, per GPU.
 
     Corrected ECC errors a second that warn (ours: 10 for 5 min) and that are critical (1,000; NVSentinel saw
     17,700 stall the driver). Uncorrectable remaps that ask (DCGM 512), retired pages that ask (60; AzNHC 62,
     DCGM 63). Polls of ten with a slowdown reason (gpud 0.6 a minute). Degrees below the slowdown temperature
-    that warn and that clear (ours). NVLink CRC errors a second (DCGM 100), replays or recoveries are counted,
-    bit error rate (healthagent 1e-6). PCIe replays a minute and lane by generation 1 to 6 (DCGM), and how
-    many times that is critical (ours). Memory in use without a process (ours, MiB).
+    that warn and that clear (ours). NVLink CRC errors a second (DCGM 100) and bit error rate (healthagent
+    1e-6). PCIe replays per minute and lane for generations 1 to 6 (DCGM), and the factor above that which is
+    critical (ours). Memory in use without a process (ours, MiB).
     """
 
     ecc_corrected_per_second: Number = 10.0
@@ -110,14 +110,14 @@ class GpuLimits(Written, frozen=True):
     leftover_mib: Number = 500.0
 
 
-class NetworkLimits(Written, frozen=True):
+class NetworkLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.2.
 
     An InfiniBand port that is down is critical after `ib_down_seconds` (gpud 4 min). `ib_flaps` link losses
-    in `ib_flap_seconds` (healthagent 3 in 3 h) are flapping; none counts in the first
-    `ib_flap_grace_seconds` of uptime (OCI 30 min). Symbol errors an hour (NVSentinel 120). An Ethernet link
-    may be down for `ethernet_down_seconds` (2 min, ours). A shared service has to answer a probe in
-    `probe_seconds` (ours; a resolver waits 5 s for a name server that is dead).
+    in `ib_flap_seconds` (healthagent 3 in 3 h) are flapping; losses in the first `ib_flap_grace_seconds` of
+    uptime do not count (OCI 30 min). Symbol errors an hour (NVSentinel 120). An Ethernet link may be down for
+    `ethernet_down_seconds` (2 min, ours). A shared service has to answer a probe within `probe_seconds`
+    (ours; a resolver waits 5 s for a dead name server).
     """
 
     ib_down_seconds: Seconds = 240.0
@@ -129,16 +129,16 @@ class NetworkLimits(Written, frozen=True):
     probe_seconds: Annotated[float, msgspec.Meta(gt=0, le=10)] = 3.0
 
 
-class HostLimits(Written, frozen=True):
+class HostLimits(PolicyStruct, frozen=True):
     """Thresholds of table 1.3.
 
-    Free space that warns (gpud 10 % or 500 MB) and that clears (15 %). A mount hangs when its stat takes
-    `mount_seconds` so many times in a row (gpud 5 s, 5 times). Memory below this part of the installed (NHC:
-    5 % missing). Corrected memory errors an hour and DIMM (ours 100). Clock offset (ours 1 s) and how long it
-    may be unsynchronised (10 min). A service that is down warns after 2 min, is critical after 10 min or with
-    more than 5 restarts in 30 min, slurmd with more than 3 in 10 min (ours). Processes and open files in
-    percent of the kernel's limit, zombies (gpud 80 %, 80 %, 1,000). A boot nobody of ours caused is told for
-    an hour (ours).
+    Free space that warns (gpud 10 % or 500 MB) and that clears (15 %). A mount hangs when `stat` takes
+    `mount_seconds` `mount_polls` times in a row (gpud 5 s, 5 times). Memory below this share of the installed
+    memory (NHC: 5 % missing). Corrected memory errors an hour and DIMM (ours 100). Clock offset (ours 1 s)
+    and how long it may be unsynchronised (10 min). A service that is down warns after 2 min, is critical
+    after 10 min or with more than 5 restarts in 30 min, slurmd with more than 3 in 10 min (ours). Processes
+    and open files in percent of the kernel's limit, zombies (gpud 80 %, 80 %, 1,000). A boot that none of our
+    repairs caused is reported for an hour (ours).
     """
 
     disk_free_percent: Percent = 10.0
@@ -166,8 +166,8 @@ class HostLimits(Written, frozen=True):
             raise ValueError("diskClearPercent is below diskFreePercent")
 
 
-class Policy(Written, frozen=True):
-    """What a node of one pool is to be, when its checks speak up, and which of them are off, by name."""
+class Policy(PolicyStruct, frozen=True):
+    """What nodes of one pool must have, the thresholds of their checks, and which checks are off, by name."""
 
     expected: Expected = Expected()
     gpu: GpuLimits = GpuLimits()

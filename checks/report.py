@@ -1,7 +1,7 @@
-"""NodeReport: all that one agent knows about its node now, as it is posted to the bot.
+"""NodeReport: everything that one agent knows about its node now, as it posts it to the bot.
 
-Every report carries the whole state, so a lost report costs nothing but time and a repeated one changes
-nothing. Unknown fields are refused on both sides: a typo or a newer agent is an error, never a silent gap.
+Every report carries the whole state. A lost report costs only time, and a repeated one changes nothing. Both
+sides refuse unknown fields: a typo or a newer agent is an error, never a silent gap.
 """
 
 import msgspec
@@ -14,9 +14,12 @@ AUDIENCE = "clusterwright-bot"
 REPORT_PATH = "/v1/reports"
 """Where an agent posts its report."""
 
+SILENCE_REPORTS = 3
+"""Reports missed in a row before a node counts as silent (table 1.4)."""
+
 
 class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """One GPU that the node can see. `address` is the PCI address in sysfs form, `serial` is its board's."""
+    """One GPU that the node sees. `address` is its PCI address in sysfs form, `serial` that of its board."""
 
     address: str
     uuid: str | None = None
@@ -25,17 +28,17 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the node sees of its own hardware; None where it could not look."""
+    """The hardware that the node sees; None where it could not be read."""
 
     gpus: tuple[Gpu, ...] | None
 
 
 class NodeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that is wrong on a node now.
+    """Everything that is wrong on a node now.
 
-    `boot_id` is the kernel's random boot id; `sequence` grows by one with each report of a boot and survives
-    a restart of the agent; `sent_at` is Unix seconds by the node's clock (shown, never compared).
-    `blind_spots` are findings about what the agent cannot see: they never read as healthy.
+    `boot_id` is the kernel's random boot id. `sequence` grows by one with each report of a boot and survives
+    a restart of the agent. `sent_at` is Unix seconds by the node's clock (shown, never compared).
+    `blind_spots` are findings about what the agent cannot see; a node with one does not count as healthy.
     """
 
     node: str
@@ -59,7 +62,7 @@ def decode(body: bytes) -> NodeReport:
 
 
 class HeldReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The newest report the bot holds of a node, and its age in seconds by the bot's own clock."""
+    """The newest report that the bot holds for a node, and its age in seconds by the bot's clock."""
 
     age_seconds: float
     report: NodeReport
@@ -70,12 +73,12 @@ def node_report_path(node: str) -> str:
     return f"/v1/nodes/{node}/report"
 
 
-class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The bot's answer to a report that it took.
+class ReportAccepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bot's answer to a report that it accepted.
 
     `pool` is the pool that the node belongs to by the cluster's configuration, empty for none. `reset_boots`
-    are the boots of this node that a repair of ours ended. None means that the bot does not know now. `holds`
-    says that the next report may refer to this one. A newer bot may say more.
+    are the boots of this node that our repairs ended. None means that the bot does not know now. `holds` says
+    that the next report may refer to this one. A newer bot may add fields.
     """
 
     accepted: int

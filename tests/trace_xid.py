@@ -16,15 +16,16 @@ from types import FrameType
 from typing import NamedTuple
 
 import checks
-from checks.host import vital
+from checks.agent.node_state import NodeState
+from checks.agent.state_file import StateFile
+from checks.debounce import Instant
+from checks.host import critical_devices
 from checks.kernel.parse import storage
 from checks.kernel.parse.reader import KernelLogReader
 from checks.kernel.source.kmsg import KernelLog, KernelRecord, KmsgFollower
 from checks.kernel.source.line import record_line
 from checks.kernel.source.prefilter import KERNEL
 from checks.report import Inventory, encode
-from checks.state import NodeState
-from checks.watch import Moment
 
 RECORD = "4,1,5000000,c;NVRM: Xid (PCI:0000:3d:00): 79, pid=1, name=train, GPU has fallen off the bus.\n"
 PACKAGE = Path(checks.__file__).parent
@@ -43,20 +44,24 @@ def trace(directory: Path) -> tuple[list[Call], bytes]:
     log.touch()
     wake, waker = os.pipe2(os.O_NONBLOCK)
     follower = KmsgFollower(KernelLog(log, 0.01, wake), KERNEL, None)
-    state, reader, at = NodeState(directory, "boot"), KernelLogReader(), Moment(1_790_000_000.0, 5.0)
+    state, reader, at = (
+        NodeState(StateFile(directory), "boot"),
+        KernelLogReader(),
+        Instant(1_790_000_000.0, 5.0),
+    )
     follower.read(0)
     log.write_text(RECORD)
     with recorded() as calls:
-        devices = cache(lambda: vital.devices(directory))
+        devices = cache(lambda: critical_devices.devices(directory))
         events = [
             (storage.judge(event, devices), at)
             for item in follower.read(0)
             if isinstance(item, KernelRecord) and (line := record_line(item.header))
             for event in reader.events(line, item.header.sequence)
         ]
-        state.take(events, follower.last)
-        state.expire(at)
-        body = encode(state.report("gpu-01", Inventory(gpus=()), at.now))
+        state.kernel.record(events, follower.last, reader.branch)
+        state.kernel.expire(at)
+        body = encode(state.report("gpu-01", Inventory(gpus=()), at.wall))
     follower.close()
     for end in (wake, waker):
         os.close(end)

@@ -1,30 +1,22 @@
 """Slurm and the desk kept in line: what the controller says of every node, asked once for the whole cluster.
 
-Reads only. While the controller does not answer, what was known stands: nobody is healthy or sick for it.
+Reads only. While the controller does not answer, what was known stands: no node becomes healthy or sick.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore
-from checks.check import Scene
+from checks.debounce import Instant
 from checks.finding import Finding
-from checks.policy import Policy
-from checks.rounds import look_once
-from checks.slurm.node import SlurmNode, parse
-from checks.slurm.state import CHECKS, Expected
-from checks.watch import Moment, Watch
+from checks.slurm.findings import SlurmFindings
+from checks.slurm.node import parse
 
 log = structlog.get_logger("bot.lifecycle")
-
-NOWHERE: Final = Path("/")
-"""Root that a scene has to name; these checks read no files."""
 
 
 class SlurmUnavailableError(Exception):
@@ -32,13 +24,13 @@ class SlurmUnavailableError(Exception):
 
 
 class SlurmLoop:
-    """Watches the rows that `read` gives: the output of `scontrol show nodes`, or SlurmUnavailableError."""
+    """Judges the rows that `read` gives: the output of `scontrol show nodes`, or SlurmUnavailableError."""
 
     def __init__(self, store: IncidentStore, reports: ReportStore, read: Callable[[], str]) -> None:
         self._store = store
         self._reports = reports
         self._read = read
-        self._watches: dict[str, Watch] = {}
+        self._findings = SlurmFindings()
 
     async def look(self) -> None:
         """Ask the controller once and judge every node of ours."""
@@ -48,39 +40,17 @@ class SlurmLoop:
             self._store.report_trouble("slurm", str(error))
             return
         self._store.report_trouble("slurm", "")
-        known = dict(self._known(rows))
-        self._watches = {name: self._watches.get(name, Watch()) for name in known}
-        for name, row in known.items():
-            self._fold(name, row)
-        found = {name: tuple(watch.findings()) for name, watch in self._watches.items()}
+        gpus = {name: self._gpus(name) for name in self._store.nodes or {}}
+        found = self._findings.update(rows, gpus, Instant(time.time(), time.monotonic()))
         if _keys(found) != _keys(self._store.slurm or {}) or self._store.slurm is None:
             self._store.changed.notify()
         self._store.slurm = found
 
-    def _known(self, rows: tuple[SlurmNode, ...]) -> Iterator[tuple[str, SlurmNode]]:
-        """Yield the rows by the Kubernetes node they are about; rows about none of ours are left out."""
-        nodes = self._store.nodes or {}
-        for row in rows:
-            names = (row.kubernetes_node, row.name, row.hostname)
-            name = next((each for each in names if each in nodes), None)
-            if name is not None:
-                yield name, row
-
-    def _fold(self, name: str, row: SlurmNode) -> None:
-        held = self._reports.newest(name)
+    def _gpus(self, node: str) -> int | None:
+        """Return how many GPUs the agent sees on the node, None when it does not say."""
+        held = self._reports.newest(node)
         gpus = held.report.inventory.gpus if held else None
-        at = Moment(time.time(), time.monotonic())
-        watch = self._watches[name]
-        fetched: dict[type, object] = {
-            SlurmNode: row,
-            Expected: Expected(None if gpus is None else len(gpus)),
-        }
-        for check in CHECKS:
-            past = watch.past(check.name)
-            scene = Scene(
-                root=NOWHERE, now=at.now, uptime=at.uptime, policy=Policy(), past=past, fetched=fetched
-            )
-            watch.fold(check, look_once(check, scene), at)
+        return None if gpus is None else len(gpus)
 
 
 def _keys(found: Mapping[str, tuple[Finding, ...]]) -> set[tuple[str, str]]:

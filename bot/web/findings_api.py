@@ -17,8 +17,8 @@ from starlette.routing import Route
 from bot.incidents.reports import Reception, ReportStore
 from bot.incidents.signal import Signal
 from bot.incidents.store import IncidentStore
-from checks.posted import Refused, complete, decode
-from checks.report import AUDIENCE, REPORT_PATH, Accepted, NodeReport
+from checks.report import AUDIENCE, REPORT_PATH, NodeReport, ReportAccepted
+from checks.report_delta import ReportRejected, apply_delta, decode
 from reconciler.kube.read import KubernetesReader, TokenIdentity
 from reconciler.kube.results import UnavailableError
 
@@ -38,7 +38,7 @@ class RefusedError(Exception):
         super().__init__(text)
         self.status = status
         self.text = text
-        self.answer = Refused(error=text, held=held, resend=isinstance(self, ResendError))
+        self.answer = ReportRejected(error=text, held=held, resend=isinstance(self, ResendError))
 
 
 class ResendError(RefusedError):
@@ -86,7 +86,7 @@ class FindingsApi:
         if posted.node != who.node:
             raise RefusedError(403, f"the token is of node {who.node}, the report of {posted.node}")
         held = self._reports.newest(posted.node)
-        report = complete(posted, held.report if held else None)
+        report = apply_delta(posted, held.report if held else None)
         if report is None:
             raise ResendError(f"report {posted.base} of this boot is not held; send the whole state")
         verdict = self._reports.accept(report)
@@ -101,7 +101,7 @@ class FindingsApi:
         """Return what an agent is told: what only we know of its node."""
         boots = self._store.reset_boots
         return msgspec.json.encode(
-            Accepted(
+            ReportAccepted(
                 accepted=report.sequence,
                 holds=True,
                 pool=self._store.pool_name(report.node),

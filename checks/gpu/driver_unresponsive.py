@@ -1,20 +1,28 @@
 """driver-unresponsive: NVML does not answer within its deadline (table 1.1)."""
 
-from checks.check import WELL, Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import (
+    WELL,
+    Check,
+    CheckContext,
+    CheckResult,
+    DebounceRule,
+    Observation,
+    Symptom,
+    Unobservable,
+)
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
-from checks.gpu.process import DEADLINE_SECONDS
-from checks.gpu.sample import Gpus
+from checks.gpu.nvml_process import DEADLINE_SECONDS
+from checks.gpu.snapshot import GRACE_SECONDS, snapshot_of
 
 CRITICAL_MISSES = 2
 """Deadlines missed in a row that make it critical."""
 
 
-def look(scene: Scene) -> Look:
-    """Judge how many deadlines were missed since the last round in which every call was answered."""
-    gpus = scene.held(Gpus)
-    if not isinstance(gpus, Gpus):
-        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+def observe(context: CheckContext) -> CheckResult:
+    """Judge how many deadlines were missed since the last round with an answer to every call."""
+    gpus = snapshot_of(context)
+    if isinstance(gpus, Unobservable):
+        return gpus
     if not gpus.misses:
         return WELL
     critical = gpus.misses >= CRITICAL_MISSES
@@ -26,13 +34,13 @@ def look(scene: Scene) -> Look:
         summary=f"Calls into the NVIDIA driver do not return within {DEADLINE_SECONDS:g} s.",
         evidence=f"{gpus.missed}; deadlines missed in a row: {gpus.misses}",
     )
-    return Seen(symptoms=(symptom,))
+    return Observation(symptoms=(symptom,))
 
 
 CHECK = Check(
     name="driver-unresponsive",
     about="calls into the NVIDIA driver return",
-    look=look,
-    rule=Rule(raise_polls=1, clear_polls=3, boot_grace_seconds=GRACE_SECONDS),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=1, clear_polls=3, boot_grace_seconds=GRACE_SECONDS),
+    needs_gpus=True,
 )

@@ -1,29 +1,29 @@
 """ecc-uncorrected, ecc-corrected and sram-threshold: memory errors of the GPU (table 1.1).
 
-Counters are totals since the driver was loaded or the GPU was reset; only what they gained counts (rule T3).
+Counters are totals since the driver was loaded or the GPU was reset. Only their growth counts (rule T3).
 """
 
 from collections.abc import Iterator
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom, grown, watched_seconds
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
+from checks.counters import increase_within, last_reading, watched_seconds
 from checks.finding import Action, Severity
-from checks.gpu.held import newest, sampled
-from checks.gpu.sample import Gpus
+from checks.gpu.snapshot import sampled_by_nvml
 
 HOLD_PART = 0.5
-"""Part of the threshold above which a rate that was too high is still too high (table 1.1, clears)."""
+"""Part of the threshold below which a rate that was too high counts as normal again (table 1.1)."""
 
 SRAM_QUIET_SECONDS = 1200.0
-"""Two readings of the board without the flag: one that misses it clears nothing (rule T12)."""
+"""Two readings of the board without the flag; a single one clears nothing (rule T12)."""
 
 CRITICAL_WATCHED_SECONDS = 50.0
-"""A storm of corrected errors is judged from the second look on."""
+"""A storm of corrected errors is judged from the second observation on."""
 
 
-def look_uncorrected(scene: Scene) -> Look:
-    """Count errors gained since this boot's first look; a counter that went back tells of a reset."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+def observe_uncorrected(context: CheckContext) -> CheckResult:
+    """Count errors since the first observation of this boot; a counter that went back means a reset."""
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
     readings: dict[str, float] = {}
     found = []
@@ -31,14 +31,14 @@ def look_uncorrected(scene: Scene) -> Look:
         if sample.ecc_uncorrected is None:
             continue
         total, first = sample.ecc_uncorrected, f"{sample.gpu} first"
-        before, base = newest(scene.past, sample.gpu), newest(scene.past, first)
+        before, base = last_reading(context.past, sample.gpu), last_reading(context.past, first)
         if before is not None and total < before:
             base = 0.0
         base = total if base is None else base
         readings |= {sample.gpu: total, first: base}
         if total > base:
             found.append(_uncorrected(sample.gpu, int(total - base)))
-    return Seen(symptoms=tuple(found), readings=readings)
+    return Observation(symptoms=tuple(found), readings=readings)
 
 
 def _uncorrected(gpu: str, count: int) -> Symptom:
@@ -48,28 +48,28 @@ def _uncorrected(gpu: str, count: int) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.RESET_GPU,
         gpu=gpu,
-        summary="The GPU's memory had errors that could not be corrected.",
-        evidence=f"{count} uncorrected errors since the agent first looked",
+        summary="The GPU's memory had uncorrectable errors.",
+        evidence=f"{count} uncorrected errors since the agent started to observe",
     )
 
 
-def look_corrected(scene: Scene) -> Look:
+def observe_corrected(context: CheckContext) -> CheckResult:
     """Judge how many corrected errors a second each GPU had."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
     totals = {each.gpu: each.ecc_corrected for each in gpus.samples if each.ecc_corrected is not None}
-    found = [symptom for gpu, total in totals.items() for symptom in _corrected(scene, gpu, total)]
-    return Seen(symptoms=tuple(found), readings={gpu: float(total) for gpu, total in totals.items()})
+    found = [symptom for gpu, total in totals.items() for symptom in _corrected(context, gpu, total)]
+    return Observation(symptoms=tuple(found), readings={gpu: float(total) for gpu, total in totals.items()})
 
 
-def _corrected(scene: Scene, gpu: str, total: int) -> Iterator[Symptom]:
-    limits = scene.policy.gpu
+def _corrected(context: CheckContext, gpu: str, total: int) -> Iterator[Symptom]:
+    limits = context.policy.gpu
     span = limits.ecc_corrected_seconds
-    watched = watched_seconds(scene.past, gpu, scene.uptime)
+    watched = watched_seconds(context.past, gpu, context.uptime)
     if watched < min(CRITICAL_WATCHED_SECONDS, span):
         return
-    rate = grown(scene.past, gpu, total, scene.uptime, span) / min(watched, span)
+    rate = increase_within(context.past, gpu, total, context.uptime, span) / min(watched, span)
     critical = rate > limits.ecc_corrected_critical_per_second
     raises = critical or (rate > limits.ecc_corrected_per_second and watched >= span)
     if raises or rate > limits.ecc_corrected_per_second * HOLD_PART:
@@ -79,22 +79,23 @@ def _corrected(scene: Scene, gpu: str, total: int) -> Iterator[Symptom]:
             severity=Severity.CRITICAL if critical else Severity.WARNING,
             action=Action.ASK if critical else Action.NONE,
             gpu=gpu,
-            summary="The GPU's memory has many errors that are corrected; a storm of them slows every call.",
+            summary="The GPU's memory has many corrected errors; a storm of them slows every driver call.",
             evidence=f"{rate:.1f} corrected errors a second",
             only_holds=not raises,
         )
 
 
-def look_sram(scene: Scene) -> Look:
-    """Look for boards whose SRAM has had more uncorrectable errors than the vendor allows.
+def observe_sram(context: CheckContext) -> CheckResult:
+    """Find boards whose SRAM has had more uncorrectable errors than the vendor allows.
 
-    Every minute at what is held, so that what is read right after an Xid 48 or 172 is told at once.
+    Runs every minute although boards are read less often, so that a reading right after an Xid 48 or 172 is
+    reported at once.
     """
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
     sick = [each.gpu for each in gpus.samples if each.board is not None and each.board.sram_exceeded]
-    return Seen(symptoms=tuple(map(_sram, sick)))
+    return Observation(symptoms=tuple(map(_sram, sick)))
 
 
 def _sram(gpu: str) -> Symptom:
@@ -110,22 +111,22 @@ def _sram(gpu: str) -> Symptom:
 
 UNCORRECTED = Check(
     name="ecc-uncorrected",
-    about="GPU memory has no errors that could not be corrected",
-    look=look_uncorrected,
-    rule=Rule(raise_polls=1, clear_polls=2),
-    needs=Gpus,
+    about="GPU memory has no uncorrectable errors",
+    observe=observe_uncorrected,
+    rule=DebounceRule(raise_polls=1, clear_polls=2),
+    needs_gpus=True,
 )
 CORRECTED = Check(
     name="ecc-corrected",
-    about="GPU memory has few errors that were corrected",
-    look=look_corrected,
-    rule=Rule(raise_polls=1, clear_polls=2, clear_seconds=600.0),
-    needs=Gpus,
+    about="GPU memory has few corrected errors",
+    observe=observe_corrected,
+    rule=DebounceRule(raise_polls=1, clear_polls=2, clear_seconds=600.0),
+    needs_gpus=True,
 )
 SRAM = Check(
     name="sram-threshold",
     about="GPU SRAM is within the vendor's error limit",
-    look=look_sram,
-    rule=Rule(raise_polls=1, clear_polls=2, clear_seconds=SRAM_QUIET_SECONDS),
-    needs=Gpus,
+    observe=observe_sram,
+    rule=DebounceRule(raise_polls=1, clear_polls=2, clear_seconds=SRAM_QUIET_SECONDS),
+    needs_gpus=True,
 )

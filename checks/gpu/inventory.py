@@ -1,4 +1,4 @@
-"""The inventory that every report carries: the GPUs that the driver tells of in /proc, without NVML."""
+"""The inventory that every report carries: the GPUs that the driver shows in /proc, without NVML."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,13 @@ from checks.kernel.parse.event import pci_address
 from checks.report import Gpu, Inventory
 
 INFORMATION = "proc/driver/nvidia/gpus"
-"""Directory under the root with one directory a GPU, each with a file `information`."""
+"""Directory under the root with one directory for each GPU, each with a file `information`."""
 
 
-class KnownInventory:
-    """The inventory under `root`, which every report carries and which hardly ever changes.
+class InventoryCache:
+    """The inventory under `root`, which hardly ever changes.
 
-    Its files are read again in another boot, when the driver has other GPUs, and until it knows all of each.
+    Its files are read again in another boot, when the driver has other GPUs, and until all facts are known.
     """
 
     def __init__(self, root: Path) -> None:
@@ -36,9 +36,9 @@ class KnownInventory:
 
 
 def read_inventory(root: Path) -> Inventory:
-    """Return the GPUs under `root`, in the order of their addresses; None for them where one cannot look.
+    """Return the GPUs under `root` in the order of their addresses, None where /proc cannot be read.
 
-    A file that vanishes or cannot be read between listing and reading costs only what it would have told.
+    A file that vanishes between listing and reading costs only its own facts.
     """
     try:
         directories = sorted((root / INFORMATION).iterdir())
@@ -65,5 +65,5 @@ def _facts(file: Path) -> dict[str, str]:
 
 
 def _known(text: str | None) -> str | None:
-    """Return a fact, None where the driver prints question marks for one it does not know (yet)."""
+    """Return a fact, None where the driver prints question marks because it does not know it (yet)."""
     return text if text and "??" not in text else None

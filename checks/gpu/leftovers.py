@@ -1,28 +1,28 @@
-"""leftovers: memory of a GPU is in use though no program is there, and the next job lacks it (table 1.1).
+"""leftovers: GPU memory is in use although no program runs, and the next job lacks it (table 1.1).
 
-Three looks a minute apart, with no program on the node in any of them. While there is one, or NVML does not
-say how much is in use, nothing is found, and what was found stands.
+Three observations a minute apart, with no program on the node in any of them. While there is one, or NVML
+does not say how much memory is in use, nothing is found, and an open finding stands.
 """
 
 from collections.abc import Iterator
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled
-from checks.gpu.sample import Gpus
+from checks.gpu.snapshot import sampled_by_nvml
+from checks.gpu_sample import GpuSnapshot
 
 MIB = 1 << 20
 
 
-def look(scene: Scene) -> Look:
+def observe(context: CheckContext) -> CheckResult:
     """Judge how much memory is in use without a program."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
-    return Seen(symptoms=tuple(_leftovers(gpus, scene.policy.gpu.leftover_mib)))
+    return Observation(symptoms=tuple(_leftovers(gpus, context.policy.gpu.leftover_mib)))
 
 
-def _leftovers(gpus: Gpus, limit_mib: float) -> Iterator[Symptom]:
+def _leftovers(gpus: GpuSnapshot, limit_mib: float) -> Iterator[Symptom]:
     for sample in gpus.samples:
         unknown = sample.memory_used is None
         mib = (sample.memory_used or 0) / MIB
@@ -33,7 +33,7 @@ def _leftovers(gpus: Gpus, limit_mib: float) -> Iterator[Symptom]:
                 severity=Severity.WARNING,
                 action=Action.ASK,
                 gpu=sample.gpu,
-                summary="Memory of the GPU is in use though no program has the node's GPUs open: "
+                summary="Memory of the GPU is in use although no program has the node's GPUs open: "
                 "the next job lacks it.",
                 evidence=f"{mib:.0f} MiB in use",
                 only_holds=unknown,
@@ -43,7 +43,7 @@ def _leftovers(gpus: Gpus, limit_mib: float) -> Iterator[Symptom]:
 CHECK = Check(
     name="leftovers",
     about="memory of GPUs is free when no program uses them",
-    look=look,
-    rule=Rule(raise_polls=3, clear_polls=1),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=3, clear_polls=1),
+    needs_gpus=True,
 )

@@ -1,8 +1,8 @@
 """The NVML calls of the child process: the library's answers → samples. Nothing else imports pynvml.
 
-Every call can fail by itself; what is not supported is left out (rule T2). GPUs are walked by PCI address,
-because indexes shift after a loss. One batch of fields is read per GPU; a field that is not supported is left
-out of later batches until the next look at the board, which asks for everything again.
+Every call can fail by itself; what is not supported is left out (rule T2). GPUs are addressed by PCI address,
+because indexes shift after a loss. One batch of fields is read for each GPU. An unsupported field is left out
+of later batches until the next reading of the board, which asks for everything again.
 """
 
 import itertools
@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from checks.gpu.sample import SKIPPED, Board, Fabric, Library, Read, Refused, Sample
+from checks.gpu_sample import SKIPPED, BoardSample, FabricSample, GpuSample, NvmlLibrary, NvmlRefused, ReadGpu
 from checks.kernel.parse.event import pci_address
 
-MEETING_SECONDS = 3.0
-"""Time for meeting GPUs when the library is opened: without persistence mode the driver initialises each for
-seconds. Those that are left are met when they are read, one by one (ours)."""
+LISTING_SECONDS = 3.0
+"""Time for listing GPUs when the library is opened: without persistence mode the driver takes seconds to
+initialise each. Those that are left are opened when they are read, one by one (ours)."""
 
 LINKS = 18
 """NVLinks that a GPU can have (NVML_NVLINK_MAX_LINKS)."""
@@ -29,7 +29,7 @@ FIELDS = (3, 4, 29, 30, 31, 38, 45, 52, 59, 94, 142, 143, 144, 145, 194, 230, 26
 its replays and recoveries, PCIe replays, row remapping, slowdown limit, recovery action, slowdown times."""
 
 LINK_RECOVERIES, LINK_STATE, LINK_RECOVERY_EVENTS, LINK_BER = 59, 165, 215, 220
-"""Total of all NVLinks, then fields of each; the last two exist from NVLink 5 on."""
+"""A total of all NVLinks, then fields of each link; the last two exist from NVLink 5 on."""
 
 BATCH: tuple[tuple[int, int], ...] = (
     *((each, 0) for each in FIELDS),
@@ -42,14 +42,14 @@ Value = TypeVar("Value")
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
-class Door:
-    """The opened library. `handles` are kept: opening anew costs 22 ms a GPU and storms a sick one."""
+class NvmlSession:
+    """The opened library. Handles are kept: opening one again costs 22 ms a GPU and strains a sick one."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
         self._batches: dict[str, tuple[tuple[int, int], ...]] = {}
 
-    def open(self) -> Library | Refused:
+    def open(self) -> NvmlLibrary | NvmlRefused:
         """Open the library without touching the GPUs, and list them."""
         call = "nvmlInitWithFlags"
         try:
@@ -59,14 +59,14 @@ class Door:
             call = "nvmlDeviceGetCount"
             count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
-            return Refused(call, error.value)
-        until = time.monotonic() + MEETING_SECONDS
-        met = itertools.takewhile(lambda _: time.monotonic() < until, range(count))
-        unreadable = tuple(filter(None, map(self._meet, met)))
+            return NvmlRefused(call, error.value)
+        until = time.monotonic() + LISTING_SECONDS
+        listed = itertools.takewhile(lambda _: time.monotonic() < until, range(count))
+        unreadable = tuple(filter(None, map(self._list, listed)))
         version = _value(pynvml.nvmlSystemGetNVMLVersion) or ""
-        return Library(driver=driver, nvml=version, gpus=tuple(self._handles), unreadable=unreadable)
+        return NvmlLibrary(driver=driver, nvml=version, gpus=tuple(self._handles), unreadable=unreadable)
 
-    def read(self, request: Read) -> Sample:
+    def read(self, request: ReadGpu) -> GpuSample:
         """Read one GPU."""
         gpu = request.gpu
         denied: list[tuple[str, int]] = []
@@ -79,25 +79,25 @@ class Door:
             fields = self._fields(gpu, handle, denied)
         except pynvml.NVMLError as error:
             self._handles.pop(gpu, None)
-            return Sample(gpu=gpu, failed=error.value)
-        asked = Asked(handle, denied)
-        return Sample(
+            return GpuSample(gpu=gpu, failed=error.value)
+        queries = GpuQueries(handle, denied)
+        return GpuSample(
             gpu=gpu,
             **_memory(fields),
-            **_links(fields, asked),
+            **_links(fields, queries),
             recovery_action=fields.get((230, 0)),
             pcie_replays=fields.get((94, 0)),
-            reasons=_reasons(asked),
+            reasons=_reasons(queries),
             slowed_ns=_sum(fields, 270, 271),
             slowed_sw_ns=fields.get((269, 0)),
-            margin=_margin(fields, asked),
-            fabric=_fabric(asked),
+            margin=_margin(fields, queries),
+            fabric=_fabric(queries),
             memory_used=_memory_used(handle) if request.memory else None,
-            board=_board(asked) if request.board else None,
+            board=_board(queries) if request.board else None,
             denied=tuple(denied),
         )
 
-    def _meet(self, index: int) -> int:
+    def _list(self, index: int) -> int:
         """Keep the handle of the GPU at `index` under its address; return the return code."""
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -122,8 +122,8 @@ class Door:
         return found
 
 
-class Asked:
-    """What calls about one GPU answer; failures that are more than "not supported" gather in `denied`."""
+class GpuQueries:
+    """Calls about one GPU. Failures other than "not supported" are collected in `denied`."""
 
     def __init__(self, handle: Any, denied: list[tuple[str, int]]) -> None:
         self._handle = handle
@@ -147,9 +147,9 @@ class Asked:
             return int(error.value), None
 
 
-def _reasons(asked: Asked) -> int | None:
+def _reasons(queries: GpuQueries) -> int | None:
     for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-        if (mask := asked.value(call)) is not None:
+        if (mask := queries.value(call)) is not None:
             return int(mask)
     return None
 
@@ -166,8 +166,8 @@ def _memory(fields: dict[tuple[int, int], Any]) -> dict[str, Any]:
     }
 
 
-def _links(fields: dict[tuple[int, int], Any], asked: Asked) -> dict[str, Any]:
-    up = _links_up(fields, asked)
+def _links(fields: dict[tuple[int, int], Any], queries: GpuQueries) -> dict[str, Any]:
+    up = _links_up(fields, queries)
     rates = [fields[LINK_BER, link] for link in range(LINKS) if (LINK_BER, link) in fields]
     recovered = [fields[key] for key in fields if key[0] in (LINK_RECOVERIES, LINK_RECOVERY_EVENTS)]
     return {
@@ -180,15 +180,15 @@ def _links(fields: dict[tuple[int, int], Any], asked: Asked) -> dict[str, Any]:
     }
 
 
-def _links_up(fields: dict[tuple[int, int], Any], asked: Asked) -> list[bool]:
-    """Return of each link whether it is up; none when the GPU has none."""
+def _links_up(fields: dict[tuple[int, int], Any], queries: GpuQueries) -> list[bool]:
+    """Return for each link whether it is up; nothing when the GPU has no links."""
     found: list[bool] = []
     for link in range(LINKS):
-        # A sleeping link (2) is up. One that looks down is asked for by the older call before we say so.
+        # A sleeping link (2) is up. The older call has to confirm that a link is down.
         if fields.get((LINK_STATE, link)):
             found.append(True)
             continue
-        state = asked.value("nvmlDeviceGetNvLinkState", link)
+        state = queries.value("nvmlDeviceGetNvLinkState", link)
         if state is None and (LINK_STATE, link) not in fields:
             break
         found.append(bool(state))
@@ -200,16 +200,16 @@ def bit_error_rate(packed: int) -> float:
     return float((packed >> 8 & 0xF) * 10.0 ** -(packed & 0xFF))
 
 
-def _margin(fields: dict[tuple[int, int], Any], asked: Asked) -> int | None:
-    margin, slowdown = asked.value("nvmlDeviceGetMarginTemperature"), fields.get((194, 0))
+def _margin(fields: dict[tuple[int, int], Any], queries: GpuQueries) -> int | None:
+    margin, slowdown = queries.value("nvmlDeviceGetMarginTemperature"), fields.get((194, 0))
     return None if margin is None or slowdown is None else int(margin - slowdown)
 
 
-def _fabric(asked: Asked) -> Fabric | None:
+def _fabric(queries: GpuQueries) -> FabricSample | None:
     for kind in (pynvml.c_nvmlGpuFabricInfo_v3_t, pynvml.c_nvmlGpuFabricInfo_v2_t):
         info = kind()
-        if asked.value("nvmlDeviceGetGpuFabricInfoV", byref(info)) is not None:
-            return Fabric(
+        if queries.value("nvmlDeviceGetGpuFabricInfoV", byref(info)) is not None:
+            return FabricSample(
                 state=info.state,
                 status=info.status,
                 clique=info.cliqueId,
@@ -219,25 +219,25 @@ def _fabric(asked: Asked) -> Fabric | None:
 
 
 def _memory_used(handle: Any) -> int | None:
-    """Return the bytes in use. The older call counts what the driver keeps for itself, so it is not asked.
+    """Return the bytes in use. The older call includes what the driver reserves, so it is not used.
 
-    A divided GPU tells it to the privileged only: that is no lack of ours.
+    On a GPU with MIG on only privileged callers may ask: that is no fault of the agent.
     """
     memory = _value(partial(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2))
     return None if memory is None else int(memory.used)
 
 
-def _board(asked: Asked) -> Board:
+def _board(queries: GpuQueries) -> BoardSample:
     sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
-    told = asked.value("nvmlDeviceGetSramEccErrorStatus", byref(sram))
-    mig = asked.value("nvmlDeviceGetMigMode")
-    return Board(
-        uuid=asked.value("nvmlDeviceGetUUID"),
-        serial=asked.value("nvmlDeviceGetSerial"),
+    told = queries.value("nvmlDeviceGetSramEccErrorStatus", byref(sram))
+    mig = queries.value("nvmlDeviceGetMigMode")
+    return BoardSample(
+        uuid=queries.value("nvmlDeviceGetUUID"),
+        serial=queries.value("nvmlDeviceGetSerial"),
         sram_exceeded=None if told is None else bool(sram.bThresholdExceeded),
-        inforom=asked.code("nvmlDeviceValidateInforom"),
-        power=asked.code("nvmlDeviceGetEnforcedPowerLimit"),
-        persistence=_flag(asked.value("nvmlDeviceGetPersistenceMode")),
+        inforom=queries.code("nvmlDeviceValidateInforom"),
+        power=queries.code("nvmlDeviceGetEnforcedPowerLimit"),
+        persistence=_flag(queries.value("nvmlDeviceGetPersistenceMode")),
         mig=None if mig is None else bool(mig[0]),
     )
 

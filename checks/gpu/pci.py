@@ -1,42 +1,42 @@
 """GPUs as the kernel shows them without NVML: the PCI bus in sysfs, and the driver's files in procfs.
 
-Files that vanish or refuse between listing and reading cost only what they would have told. Places are
-strings: joining Paths costs more than reading dozens of small files a minute.
+A file that vanishes or cannot be read costs only its own facts. Paths are strings here: joining `Path`s would
+cost more than reading dozens of small files a minute.
 """
 
 import os
 from pathlib import Path
 
-from checks.gpu.sample import PciGpu
+from checks.gpu_sample import PciGpu
 from checks.kernel.parse.event import pci_address
 
 DEVICES = "sys/bus/pci/devices"
-"""One directory a PCI function, under the root."""
+"""One directory for each PCI function, under the root."""
 
 DRIVER_GPUS = "proc/driver/nvidia/gpus"
-"""One directory a GPU that the driver has, under the root; absent while the driver is not loaded."""
+"""One directory for each GPU of the driver, under the root; absent while the driver is not loaded."""
 
 NVIDIA = "0x10de"
 GONE = b"\xff\xff"
-"""What is read of the configuration space of a function that has left the bus."""
+"""What the configuration space of a function reads that has left the bus."""
 
 FILE_LIMIT = 4096
-"""Bytes of a file of sysfs: a page."""
+"""Size of a sysfs file in bytes: a page."""
 
 _GPU_CLASSES = ("0x0300", "0x0302")
 _SWITCH_CLASS = "0x0680"
 _GPU, _SWITCH, _OTHER = "gpu", "switch", "other"
 
 
-class Bus:
-    """The PCI bus. What a function is does not change while it is there, so it is asked once."""
+class PciBus:
+    """The PCI bus. A function does not change its kind while it is there, so its kind is read once."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, str] = {}
         self._boards: dict[str, str] = {}
 
     def read(self, root: Path) -> tuple[tuple[PciGpu, ...] | None, int]:
-        """Return the GPUs by address, and how many NVSwitches there are; None and 0 where one cannot look."""
+        """Return the GPUs by address and the number of NVSwitches; None and 0 where sysfs cannot be read."""
         bus = f"{root}/{DEVICES}"
         try:
             names = sorted(os.listdir(bus))  # noqa: PTH208 - names are what is wanted

@@ -1,36 +1,36 @@
-"""presence: every GPU is there, in the eyes of the PCI bus, of the driver and of NVML (table 1.1).
+"""presence: PCI bus, driver and NVML all show every GPU (table 1.1).
 
-Nothing is remembered from start-up: a GPU that was there and is not any more is what this is about. Driver
-and NVML come up one GPU after another, so they are not judged right after a boot; the bus is (rule T20).
+No list is kept from start-up: a GPU that was there and has gone is what this check detects. Driver and NVML
+initialise one GPU after another, so they are not judged right after a boot; the bus is (rule T20).
 """
 
 from collections.abc import Iterator
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.gpu.held import GRACE_SECONDS, NOT_ASKED
-from checks.gpu.sample import ABSENT, UNKNOWN, Gpus, PciGpu
+from checks.gpu.snapshot import GRACE_SECONDS, snapshot_of
+from checks.gpu_sample import ABSENT, UNKNOWN, GpuSnapshot, PciGpu
 from checks.policy import Expected
 
-_OF_THE_BUS = Rule(raise_polls=2, clear_polls=2)
+_OF_THE_BUS = DebounceRule(raise_polls=2, clear_polls=2)
 
 
-def look(scene: Scene) -> Look:
-    """Compare the witnesses; a GPU that one of them does not show is missing."""
-    gpus = scene.held(Gpus)
-    if not isinstance(gpus, Gpus):
-        return gpus if isinstance(gpus, Blind) else NOT_ASKED
+def observe(context: CheckContext) -> CheckResult:
+    """Compare PCI bus, driver and NVML; a GPU that one of them does not show is missing."""
+    gpus = snapshot_of(context)
+    if isinstance(gpus, Unobservable):
+        return gpus
     if gpus.pci is None:
-        return Blind("the PCI bus cannot be read")
+        return Unobservable("the PCI bus cannot be read")
     ours = gpus.ours
     gone = [each.gpu for each in ours if not each.alive]
     found = [*map(_off_bus, gone), *(each for each in _missing(gpus, ours) if each.gpu not in gone)]
-    drift = tuple(_unexpected(scene.policy.expected, ours))
-    return Seen(symptoms=(*found, *drift), of=len(ours) + sum(each.gpu is None for each in drift))
+    drift = tuple(_unexpected(context.policy.expected, ours))
+    return Observation(symptoms=(*found, *drift), of=len(ours) + sum(each.gpu is None for each in drift))
 
 
-def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
-    """Yield the GPUs on which the witnesses that could be asked disagree."""
+def _missing(gpus: GpuSnapshot, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
+    """Yield the GPUs that one of the sources that could be read does not show."""
     bus, driver, nvml = frozenset(each.gpu for each in ours), gpus.driver, _nvml_shows(gpus)
     shown = {"the PCI bus": bus}
     if driver is not None:
@@ -43,21 +43,21 @@ def _missing(gpus: Gpus, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
             yield _sick(
                 "gpu-missing",
                 gpu,
-                "One of the node's GPUs is lost: not every part of the system shows it.",
+                "A GPU of the node is lost: not every part of the system shows it.",
                 f"not shown by {' and '.join(without)}",
             )
 
 
-def _nvml_shows(gpus: Gpus) -> frozenset[str] | None:
-    """Return the GPUs that NVML shows; None when it never told, or knows none of them, which is our fault."""
+def _nvml_shows(gpus: GpuSnapshot) -> frozenset[str] | None:
+    """Return the GPUs that NVML shows; None when it never answered, or when it knows none (our own fault)."""
     samples = {each.gpu: each for each in gpus.samples}
     blind = bool(samples) and all(each.failed == UNKNOWN for each in samples.values())
     if blind or (gpus.library is None and not samples):
         return None
     listed = gpus.library.gpus if gpus.library else ()
-    # Of a GPU that is left alone, what NVML said last says nothing about now.
-    lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.left_alone}
-    return frozenset((*listed, *samples, *gpus.left_alone)) - lost
+    # The last sample of an excluded GPU says nothing about now.
+    lost = {gpu for gpu, each in samples.items() if each.failed in ABSENT and gpu not in gpus.excluded}
+    return frozenset((*listed, *samples, *gpus.excluded)) - lost
 
 
 def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Symptom]:
@@ -82,7 +82,7 @@ def _unexpected(expected: Expected, ours: tuple[PciGpu, ...]) -> Iterator[Sympto
                 severity=Severity.WARNING,
                 action=Action.ASK,
                 gpu=each.gpu,
-                summary="The GPU is not of the kind that nodes of this pool have.",
+                summary="The GPU is not of the model that nodes of this pool have.",
                 evidence="; ".join(wrong),
                 rule=_OF_THE_BUS,
             )
@@ -109,7 +109,7 @@ def _sick(code: str, gpu: str, summary: str, evidence: str, *, at_once: bool = F
 CHECK = Check(
     name="presence",
     about="PCI bus, driver and NVML show the same GPUs, and as many as expected",
-    look=look,
-    rule=Rule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
-    needs=Gpus,
+    observe=observe,
+    rule=DebounceRule(raise_polls=2, clear_polls=2, boot_grace_seconds=GRACE_SECONDS),
+    needs_gpus=True,
 )

@@ -1,14 +1,15 @@
 """slowdown, slowdown-sw and temperature: the GPU is slowed by heat or power, or is about to be (table 1.1).
 
-Reasons are a mask and tested by bits (rule T4). The power cap (0x4) is normal.
+Reasons are a bit mask (rule T4). The power cap (0x4) is normal.
 """
 
 from collections.abc import Callable
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
+from checks.counters import increase
 from checks.finding import Action, Severity
-from checks.gpu.held import sampled, step
-from checks.gpu.sample import Gpus, Sample
+from checks.gpu.snapshot import sampled_by_nvml
+from checks.gpu_sample import GpuSample
 
 HARDWARE, HARDWARE_HEAT, POWER_BRAKE, SOFTWARE_HEAT = 0x8, 0x40, 0x80, 0x20
 """Bits of the reasons (nvml.h, nvmlClocksEventReason*)."""
@@ -16,37 +17,37 @@ HARDWARE, HARDWARE_HEAT, POWER_BRAKE, SOFTWARE_HEAT = 0x8, 0x40, 0x80, 0x20
 EVERY_SECONDS = 60.0
 
 SLOWED_PART = 0.5
-"""Part of a minute slowed that counts as a slow minute, even if the mask was clear when asked (ours)."""
+"""Part of a minute that has to be slowed to count, even if the mask was clear when read (ours)."""
 
 POLLS = 10
-"""Looks of which some have to be slow (table 1.1)."""
+"""Observations of which some have to be slow (table 1.1)."""
 
 _NAMES = ((HARDWARE_HEAT, "heat"), (POWER_BRAKE, "power brake"), (HARDWARE, "hardware"))
 _QUIET_SECONDS = 600.0
 
 
-def look_hardware(scene: Scene) -> Look:
-    """Find GPUs that the hardware slows down, for heat, power or a reason of its own."""
+def observe_hardware(context: CheckContext) -> CheckResult:
+    """Find GPUs that the hardware slows down, for heat, power or another reason."""
     mask = HARDWARE | HARDWARE_HEAT | POWER_BRAKE
-    return _look(scene, mask, lambda each: each.slowed_ns, _hardware)
+    return _observe(context, mask, lambda each: each.slowed_ns, _hardware)
 
 
-def look_software(scene: Scene) -> Look:
+def observe_software(context: CheckContext) -> CheckResult:
     """Find GPUs that the driver slows down for heat."""
-    return _look(scene, SOFTWARE_HEAT, lambda each: each.slowed_sw_ns, _software)
+    return _observe(context, SOFTWARE_HEAT, lambda each: each.slowed_sw_ns, _software)
 
 
-def _look(
-    scene: Scene,
+def _observe(
+    context: CheckContext,
     mask: int,
-    spent: Callable[[Sample], int | None],
-    judge: Callable[[Sample, Rule], Symptom],
-) -> Look:
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+    spent: Callable[[GpuSample], int | None],
+    judge: Callable[[GpuSample, DebounceRule], Symptom],
+) -> CheckResult:
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
-    rule = Rule(
-        raise_polls=scene.policy.gpu.slowdown_polls,
+    rule = DebounceRule(
+        raise_polls=context.policy.gpu.slowdown_polls,
         of_polls=POLLS,
         clear_polls=2,
         clear_seconds=_QUIET_SECONDS,
@@ -58,13 +59,13 @@ def _look(
         if (nanoseconds := spent(sample)) is not None:
             seconds = nanoseconds / 1e9
             readings[sample.gpu] = seconds
-            slow |= step(scene.past, sample.gpu, seconds) >= SLOWED_PART * EVERY_SECONDS
+            slow |= increase(context.past, sample.gpu, seconds) >= SLOWED_PART * EVERY_SECONDS
         if slow:
             found.append(judge(sample, rule))
-    return Seen(symptoms=tuple(found), readings=readings)
+    return Observation(symptoms=tuple(found), readings=readings)
 
 
-def _hardware(sample: Sample, rule: Rule) -> Symptom:
+def _hardware(sample: GpuSample, rule: DebounceRule) -> Symptom:
     why = ", ".join(name for bit, name in _NAMES if (sample.reasons or 0) & bit)
     return Symptom(
         code="slowdown",
@@ -72,13 +73,13 @@ def _hardware(sample: Sample, rule: Rule) -> Symptom:
         severity=Severity.CRITICAL,
         action=Action.FAILOVER,
         gpu=sample.gpu,
-        summary="The hardware slows the GPU down, for heat or power.",
+        summary="The hardware slows the GPU down because of heat or power.",
         evidence=f"reasons {sample.reasons or 0:#x} ({why or 'by time spent'})",
         rule=rule,
     )
 
 
-def _software(sample: Sample, rule: Rule) -> Symptom:
+def _software(sample: GpuSample, rule: DebounceRule) -> Symptom:
     return Symptom(
         code="slowdown-sw",
         subsystem="thermal",
@@ -91,14 +92,14 @@ def _software(sample: Sample, rule: Rule) -> Symptom:
     )
 
 
-def look_temperature(scene: Scene) -> Look:
-    """Find GPUs that are few degrees below their slowdown temperature."""
-    gpus = sampled(scene)
-    if isinstance(gpus, Blind):
+def observe_temperature(context: CheckContext) -> CheckResult:
+    """Find GPUs that are only a few degrees below their slowdown temperature."""
+    gpus = sampled_by_nvml(context)
+    if isinstance(gpus, Unobservable):
         return gpus
-    limits = scene.policy.gpu
+    limits = context.policy.gpu
     margins = [(each.gpu, each.margin) for each in gpus.samples if each.margin is not None]
-    return Seen(
+    return Observation(
         symptoms=tuple(
             Symptom(
                 code="temperature",
@@ -106,7 +107,7 @@ def look_temperature(scene: Scene) -> Look:
                 severity=Severity.WARNING,
                 action=Action.NONE,
                 gpu=gpu,
-                summary="The GPU is about as hot as it may get before it is slowed down.",
+                summary="The GPU is close to the temperature at which it is slowed down.",
                 evidence=f"{margin} degrees Celsius below the slowdown temperature",
                 only_holds=margin > limits.margin_celsius,
             )
@@ -117,15 +118,15 @@ def look_temperature(scene: Scene) -> Look:
 
 
 HARDWARE_CHECK = Check(
-    name="slowdown", about="hardware does not slow GPUs down", look=look_hardware, needs=Gpus
+    name="slowdown", about="hardware does not slow GPUs down", observe=observe_hardware, needs_gpus=True
 )
 SOFTWARE_CHECK = Check(
-    name="slowdown-sw", about="the driver does not slow GPUs down", look=look_software, needs=Gpus
+    name="slowdown-sw", about="the driver does not slow GPUs down", observe=observe_software, needs_gpus=True
 )
 TEMPERATURE = Check(
     name="temperature",
-    about="GPUs are cooler than where they are slowed down",
-    look=look_temperature,
-    rule=Rule(raise_polls=3, clear_polls=2, clear_seconds=_QUIET_SECONDS),
-    needs=Gpus,
+    about="GPUs are well below their slowdown temperature",
+    observe=observe_temperature,
+    rule=DebounceRule(raise_polls=3, clear_polls=2, clear_seconds=_QUIET_SECONDS),
+    needs_gpus=True,
 )

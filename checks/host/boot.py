@@ -1,41 +1,37 @@
-"""boot: the node has rebooted, and no repair of ours made it (table 1.3).
+"""boot: the node has rebooted, and none of our repairs did it (table 1.3).
 
-Told by boot ids alone: arithmetic on wall clocks doubles reboots. Nothing is said before the bot has said, in
-this boot, which boots our repairs ended.
+Boot ids alone decide: arithmetic on wall clocks counts reboots twice. Nothing is reported before the bot has
+said, in this boot, which boots our repairs ended.
 """
 
-import msgspec
-
-from checks.check import WELL, Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import (
+    WELL,
+    Check,
+    CheckContext,
+    CheckResult,
+    DebounceRule,
+    Observation,
+    Symptom,
+)
 from checks.finding import Action, Severity
 
 
-class Boot(msgspec.Struct, frozen=True):
-    """`previous` is the id of the boot before this one, empty when it is not known.
-
-    `ours` says whether a repair of ours ended it, None while the bot has not answered in this boot.
-    """
-
-    previous: str
-    ours: bool | None
-
-
-def look(scene: Scene) -> Look:
-    """Tell of a boot before this one that ended without us, for as long as the policy says."""
-    boot = scene.held(Boot)
-    if not isinstance(boot, Boot) or not boot.previous or boot.ours is not False:
-        return boot if isinstance(boot, Blind) else WELL
-    if scene.uptime >= scene.policy.host.boot_seconds:
+def observe(context: CheckContext) -> CheckResult:
+    """Report for as long as the policy says that the boot before this one ended without us."""
+    facts = context.facts
+    if not facts.previous_boot_id or facts.repair_ended_previous_boot is not False:
         return WELL
-    return Seen(
+    if context.uptime >= context.policy.host.boot_seconds:
+        return WELL
+    return Observation(
         symptoms=(
             Symptom(
                 code="boot",
                 subsystem="boot",
                 severity=Severity.WARNING,
                 action=Action.ASK,
-                summary="The node has rebooted, and no repair of ours made it.",
-                evidence=f"the boot before was {boot.previous}",
+                summary="The node has rebooted, and none of our repairs did it.",
+                evidence=f"the previous boot was {facts.previous_boot_id}",
             ),
         )
     )
@@ -43,8 +39,8 @@ def look(scene: Scene) -> Look:
 
 CHECK = Check(
     name="boot",
-    about="the node has not rebooted by itself",
-    look=look,
-    rule=Rule(clear_polls=1),
-    needs=Boot,
+    about="the node has not rebooted without a repair of ours",
+    observe=observe,
+    rule=DebounceRule(clear_polls=1),
+    needs_agent=True,
 )

@@ -1,4 +1,4 @@
-"""clock: the node's clock is kept in step by somebody, by the kernel's own word (table 1.3)."""
+"""clock: a time daemon keeps the node's clock synchronised, according to the kernel (table 1.3)."""
 
 import ctypes
 import errno
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.host.read import text
+from checks.host.files import text
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 
@@ -22,49 +22,49 @@ _HEAD = "I4xqqqqi"
 
 
 class ClockState(msgspec.Struct, frozen=True):
-    """What the kernel knows of its clock: whether somebody keeps it, and how far it may be off."""
+    """What the kernel knows of its clock: whether it is synchronised, and how far it may be off."""
 
     synchronised: bool
     error_seconds: float
 
 
-def look(scene: Scene) -> Look:
-    """Ask this kernel; a tree of files of another boot has no clock that could be asked."""
-    if text(scene.root / BOOT_ID) != text(Path("/") / BOOT_ID):
-        return Seen()
-    state = ask()
-    return state if isinstance(state, Blind) else judge(state, scene)
+def observe(context: CheckContext) -> CheckResult:
+    """Read this kernel's clock state. A root with another boot id has no kernel that could be asked."""
+    if text(context.root / BOOT_ID) != text(Path("/") / BOOT_ID):
+        return Observation()
+    state = read_clock()
+    return state if isinstance(state, Unobservable) else judge(state, context)
 
 
-def ask() -> ClockState | Blind:
+def read_clock() -> ClockState | Unobservable:
     """Return the state of this kernel's clock, without changing anything."""
     answer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None, use_errno=True).adjtimex(answer) < 0:
         code = ctypes.get_errno()
-        return Blind(f"adjtimex: {errno.errorcode.get(code, code)} ({os.strerror(code)})")
+        return Unobservable(f"adjtimex: {errno.errorcode.get(code, code)} ({os.strerror(code)})")
     _, _, _, _, error, status = struct.unpack_from(_HEAD, answer)
     return ClockState(not status & UNSYNCHRONISED, error / 1e6)
 
 
-def judge(state: ClockState, scene: Scene) -> Look:
+def judge(state: ClockState, context: CheckContext) -> CheckResult:
     """Return what is wrong with the clock."""
-    limits = scene.policy.host
+    limits = context.policy.host
     if state.synchronised and state.error_seconds <= limits.clock_offset_seconds:
-        return Seen()
-    kept = "is kept" if state.synchronised else "is not kept"
-    return Seen(
+        return Observation()
+    kept = "synchronised" if state.synchronised else "not synchronised"
+    return Observation(
         symptoms=(
             Symptom(
                 code="clock",
                 subsystem="clock",
                 severity=Severity.WARNING,
                 action=Action.ASK,
-                summary="The node's clock is not in step: certificates, logs and leases will go wrong.",
-                evidence=f"the clock {kept} by a time daemon, estimated error {state.error_seconds:g} s",
-                rule=Rule(raise_seconds=limits.clock_seconds, clear_polls=1),
+                summary="The node's clock is not synchronised: certificates, logs and leases will go wrong.",
+                evidence=f"{kept}, estimated error {state.error_seconds:g} s",
+                rule=DebounceRule(raise_seconds=limits.clock_seconds, clear_polls=1),
             ),
         )
     )
 
 
-CHECK = Check(name="clock", about="the clock is kept in step", look=look, every_seconds=120.0)
+CHECK = Check(name="clock", about="the clock is synchronised", observe=observe, every_seconds=120.0)

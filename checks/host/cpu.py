@@ -1,24 +1,24 @@
 """cpu: every processor is online (table 1.3)."""
 
-from checks.check import Blind, Check, Look, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.host.read import text
+from checks.host.files import text
 
 ONLINE = "sys/devices/system/cpu/online"
-"""Ranges of processors, such as 0-95,97."""
+"""Ranges of processors, such as `0-95,97`."""
 
 
-def look(scene: Scene) -> Look:
-    """Compare the processors that are online with the configuration."""
-    expected = scene.policy.expected.cpus
+def observe(context: CheckContext) -> CheckResult:
+    """Compare the processors that are online with the policy."""
+    expected = context.policy.expected.cpus
     if expected is None:
-        return Seen()
-    online = count(text(scene.root / ONLINE) or "")
+        return Observation()
+    online = count(text(context.root / ONLINE) or "")
     if online is None:
-        return Blind(f"/{ONLINE} cannot be read")
+        return Unobservable(f"/{ONLINE} cannot be read")
     if online >= expected:
-        return Seen()
-    return Seen(
+        return Observation()
+    return Observation(
         symptoms=(
             Symptom(
                 code="cpu-missing",
@@ -44,4 +44,4 @@ def count(ranges: str) -> int | None:
     return total
 
 
-CHECK = Check(name="cpu", about="every processor is online", look=look)
+CHECK = Check(name="cpu", about="every processor is online", observe=observe)

@@ -1,28 +1,28 @@
-"""disk-free: file systems that a node needs have space left (table 1.3)."""
+"""disk-free: file systems that the node needs have space left (table 1.3)."""
 
 import os
 
-from checks.check import Blind, Check, Look, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.host.read import under
+from checks.host.files import under
 from checks.policy import HostLimits
 
 
-def look(scene: Scene) -> Look:
-    """Ask each expected file system how much of it is free; two paths on one file system are one."""
+def observe(context: CheckContext) -> CheckResult:
+    """Judge the free space of each expected file system; two paths on one file system count once."""
     seen: dict[int, Symptom | None] = {}
-    for path in scene.policy.expected.disks:
-        place = under(scene.root, path)
+    for path in context.policy.expected.disks:
+        place = under(context.root, path)
         try:
             device, space = place.stat().st_dev, os.statvfs(place)
         except OSError:
             continue
         if space.f_blocks and device not in seen:
             total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
-            seen[device] = _judge(path, free, total, scene.policy.host)
+            seen[device] = _judge(path, free, total, context.policy.host)
     if not seen:
-        return Blind(f"none of {', '.join(scene.policy.expected.disks)} can be read")
-    return Seen(symptoms=tuple(filter(None, seen.values())))
+        return Unobservable(f"none of {', '.join(context.policy.expected.disks)} can be read")
+    return Observation(symptoms=tuple(filter(None, seen.values())))
 
 
 def _judge(path: str, free: int, total: int, limits: HostLimits) -> Symptom | None:
@@ -42,4 +42,4 @@ def _judge(path: str, free: int, total: int, limits: HostLimits) -> Symptom | No
     )
 
 
-CHECK = Check(name="disk-free", about="file systems that the node needs have space left", look=look)
+CHECK = Check(name="disk-free", about="file systems that the node needs have space left", observe=observe)

@@ -1,40 +1,40 @@
-"""ethernet: the node's network links carry, unless an administrator took them down (table 1.2)."""
+"""ethernet: the node's network links are up, unless an administrator took them down (table 1.2)."""
 
 from pathlib import Path
 
-from checks.check import Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom
 from checks.finding import Action, Severity
+from checks.host.files import names, text
 from checks.host.infiniband import IFF_UP
-from checks.host.read import names, text
 from checks.policy import NetworkLimits
 
 CLASS = "sys/class/net"
-"""One entry an interface: `flags`, `type`, `carrier` (unreadable when it is off), `device` if it is real."""
+"""One entry for each interface: `flags`, `type`, `carrier` (unreadable when off), `device` if it is real."""
 
 CLEAR_SECONDS = 300.0
-"""How long a link has to be up to be well again (table 1.2)."""
+"""How long a link has to be up before the finding clears (table 1.2)."""
 
 ETHERNET = "1"
 """Kind of an Ethernet interface (ARPHRD_ETHER)."""
 
 
-def look(scene: Scene) -> Look:
-    """Look at the interfaces of the policy, else at the real ones that carried before in this boot."""
-    real = [name for name in names(scene.root / CLASS) or () if _is_real(scene.root / CLASS / name)]
-    carrying = {name: 1.0 for name in real if text(scene.root / CLASS / name / "carrier") == "1"}
-    expected = scene.policy.expected.nics
-    watched = expected or tuple(sorted({*scene.past, *carrying}))
+def observe(context: CheckContext) -> CheckResult:
+    """Judge the interfaces of the policy, else the real ones that had a carrier earlier in this boot."""
+    real = [name for name in names(context.root / CLASS) or () if _is_real(context.root / CLASS / name)]
+    carrying = {name: 1.0 for name in real if text(context.root / CLASS / name / "carrier") == "1"}
+    expected = context.policy.expected.nics
+    watched = expected or tuple(sorted({*context.past, *carrying}))
     symptoms = []
     for name in watched:
-        place = scene.root / CLASS / name
+        place = context.root / CLASS / name
         flags = text(place / "flags")
         if flags is None:
-            # Moved into a pod or unplugged; a fault only where the interface is expected.
-            symptoms += [_symptom(name, "is not there", scene)] if name in expected else []
+            # Moved into a pod or unplugged: a fault only where the policy expects the interface.
+            symptoms += [_symptom(name, "is not there", context)] if name in expected else []
         elif int(flags, 16) & IFF_UP and text(place / "carrier") == "0":
-            symptoms.append(_symptom(name, "is switched on and has no carrier", scene))
-    return Seen(
-        symptoms=tuple(symptoms), readings={**dict.fromkeys(scene.past, 1.0), **carrying}, of=len(watched)
+            symptoms.append(_symptom(name, "is switched on and has no carrier", context))
+    return Observation(
+        symptoms=tuple(symptoms), readings={**dict.fromkeys(context.past, 1.0), **carrying}, of=len(watched)
     )
 
 
@@ -42,7 +42,7 @@ def _is_real(place: Path) -> bool:
     return text(place / "type") == ETHERNET and (place / "device").exists()
 
 
-def _symptom(name: str, state: str, scene: Scene) -> Symptom:
+def _symptom(name: str, state: str, context: CheckContext) -> Symptom:
     return Symptom(
         code="ethernet",
         subsystem="ethernet",
@@ -51,14 +51,16 @@ def _symptom(name: str, state: str, scene: Scene) -> Symptom:
         device=name,
         summary=f"The network link {name} is down.",
         evidence=f"{name} {state}",
-        rule=Rule(raise_seconds=scene.policy.network.ethernet_down_seconds, clear_seconds=CLEAR_SECONDS),
+        rule=DebounceRule(
+            raise_seconds=context.policy.network.ethernet_down_seconds, clear_seconds=CLEAR_SECONDS
+        ),
     )
 
 
 CHECK = Check(
     name="ethernet",
-    about="Ethernet links carry",
-    look=look,
-    rule=Rule(raise_seconds=NetworkLimits().ethernet_down_seconds),
+    about="the Ethernet links are up",
+    observe=observe,
+    rule=DebounceRule(raise_seconds=NetworkLimits().ethernet_down_seconds),
 )
-"""Its rule is for all links at once; each link's own is the policy's."""
+"""Its rule is that of all links at once; for each single link the policy decides."""

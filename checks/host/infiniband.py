@@ -1,29 +1,31 @@
 """The InfiniBand and RoCE ports of a node, as sysfs shows them; only files that cost the firmware little.
 
-Reading all counters of a port floods the log and slows the firmware, so each check reads the one it judges.
+Reading all counters of a port floods the kernel log and slows the firmware, so each check reads the one it
+judges.
 """
 
 from pathlib import Path
 
 import msgspec
 
-from checks.check import Past, Scene
-from checks.host.read import names, number, text
+from checks.check import CheckContext
+from checks.counters import Past
+from checks.host.files import names, number, text
 
 CLASS = "sys/class/infiniband"
-"""One directory a device, with `ports/<n>/` and in it state, phys_state, rate, link_layer, counters/…"""
+"""One directory for each device, with `ports/<n>/{state,phys_state,rate,link_layer,counters/…}`."""
 
 ACTIVE = "ACTIVE"
 LINK_UP = "LinkUp"
 
 IFF_UP = 1
-"""Flag of a network interface that its administrator has switched on."""
+"""Flag of a network interface that an administrator has switched on."""
 
 
 class Port(msgspec.Struct, frozen=True):
     """One port: `name` is `mlx5_0/1`; `state` and `physical` are None where they cannot be read.
 
-    `place` is its directory; a string, as joining Paths would cost more than reading the files.
+    `place` is its directory, as a string: joining `Path`s would cost more than reading the files.
     """
 
     name: str
@@ -48,16 +50,16 @@ def ports(root: Path) -> dict[str, Port]:
     return found
 
 
-def watched(scene: Scene, known: Past) -> tuple[str, ...]:
+def watched(context: CheckContext, known: Past) -> tuple[str, ...]:
     """Return the ports to watch: those of the policy, else those that were up before in this boot."""
-    expected = scene.policy.expected.ib_ports
+    expected = context.policy.expected.ib_ports
     return tuple(each if "/" in each else f"{each}/1" for each in expected) or tuple(sorted(known))
 
 
-def watched_ports(scene: Scene) -> list[Port]:
+def watched_ports(context: CheckContext) -> list[Port]:
     """Return the ports that are there and that the policy names; every one where it names none."""
-    found = ports(scene.root)
-    return [found[name] for name in watched(scene, dict.fromkeys(found, ())) if name in found]
+    found = ports(context.root)
+    return [found[name] for name in watched(context, dict.fromkeys(found, ())) if name in found]
 
 
 def is_switched_off(root: Path, port: Port) -> bool:
@@ -72,7 +74,7 @@ def is_switched_off(root: Path, port: Port) -> bool:
 
 
 def counter(port: Port, name: str) -> int | None:
-    """Return one counter of the port, None when the firmware does not tell."""
+    """Return one counter of the port, None when the firmware does not provide it."""
     return number(f"{port.place}/counters/{name}")
 
 

@@ -1,21 +1,21 @@
-"""The node's mounts, by what the kernel's mountinfo says of them."""
+"""The node's mounts, according to the kernel's mountinfo."""
 
 import re
 from pathlib import Path
 
 import msgspec
 
-from checks.host.read import names, text
+from checks.host.files import names, text
 
 SOURCES = ("proc/1/mountinfo", "proc/self/mountinfo")
-"""The first process's mounts; where the kernel refuses them (it asks for rights over that process) our own,
-in which the node's root is mounted under ours."""
+"""The mounts of process 1; where the kernel refuses them (it requires rights over that process) our own, in
+which the node's root is mounted under ours."""
 
 NUMBERS = "sys/dev/block"
-"""Block devices by number: links to what the kernel calls them."""
+"""Block devices by number: links to their kernel names."""
 
 BLOCK = "sys/class/block"
-"""Block devices by name; those of the device mapper have their own name in `dm/name`."""
+"""Block devices by name; device-mapper devices have a second name in `dm/name`."""
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -24,7 +24,7 @@ class Mount(msgspec.Struct, frozen=True):
     """One mount. `path` is the node's; `read_only` is the file system's state, not that of this mount.
 
     `number` is the device's, `major:minor`, with major 0 for a file system that has none of its own.
-    A bind mount may be read-only on purpose; a file system that the kernel gave up on is read-only itself.
+    A bind mount may be read-only on purpose; after errors the kernel makes the file system itself read-only.
     """
 
     path: str
@@ -35,7 +35,7 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 def read(root: Path) -> dict[str, Mount] | None:
-    """Return the mounts of the node under `root` by path, the topmost where several lie on each other.
+    """Return the mounts of the node under `root` by path, the topmost where several are stacked.
 
     None when the kernel does not show them.
     """
@@ -71,7 +71,7 @@ def holds(mounts: dict[str, Mount], path: str) -> Mount | None:
 
 
 def block_device(root: Path, mount: Mount) -> str | None:
-    """Return the kernel's name of the device that a mount lies on (`sda1`, `dm-0`), None when it has none."""
+    """Return the kernel's name of a mount's block device (`sda1`, `dm-0`), None when it has none."""
     try:
         return (root / NUMBERS / mount.number).readlink().name
     except OSError:

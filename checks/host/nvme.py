@@ -1,39 +1,39 @@
-"""nvme: every NVMe drive is there and alive (table 1.3)."""
+"""nvme: every NVMe drive is present and works (table 1.3)."""
 
 from pathlib import Path
 
-from checks.check import Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom, Unobservable
 from checks.finding import Action, Severity
-from checks.host.read import names, text
+from checks.host.files import names, text
 
 CLASS = "sys/class/nvme"
-"""One entry a controller, each with a file `state`: live, resetting, connecting, dead, …"""
+"""One entry for each controller, with a file `state`: live, resetting, connecting, dead, …"""
 
 LIVE = "live"
 
 STUCK_SECONDS = 300.0
-"""How long a drive may reset or connect (ours); the driver's own patience is a minute."""
+"""How long a drive may be resetting or connecting (ours); the driver's own limit is a minute."""
 
 
-def look(scene: Scene) -> Look:
-    """Compare drives with the configuration, and with those that were alive earlier in this boot."""
-    found = names(scene.root / CLASS)
-    expected = scene.policy.expected.nvme
-    if found is None and names(scene.root / "sys/class") is None:
-        return Blind("sysfs cannot be read")
-    drives = _drives(scene.root / CLASS, found or [])
+def observe(context: CheckContext) -> CheckResult:
+    """Compare the drives with the policy, and with those that were live earlier in this boot."""
+    found = names(context.root / CLASS)
+    expected = context.policy.expected.nvme
+    if found is None and names(context.root / "sys/class") is None:
+        return Unobservable("sysfs cannot be read")
+    drives = _drives(context.root / CLASS, found or [])
     alive = [name for name, state in drives.items() if state == LIVE]
     symptoms = [_dead(name, drives[name]) for name in drives if drives[name] != LIVE]
-    symptoms += [_dead(name, "gone") for name in sorted({*scene.past} - {*drives})]
+    symptoms += [_dead(name, "gone") for name in sorted({*context.past} - {*drives})]
     if expected is not None and len(drives) < expected and not symptoms:
         symptoms.append(_fewer(len(drives), expected))
-    return Seen(symptoms=tuple(symptoms), readings=dict.fromkeys([*scene.past, *alive], 1.0))
+    return Observation(symptoms=tuple(symptoms), readings=dict.fromkeys([*context.past, *alive], 1.0))
 
 
 def _drives(place: Path, controllers: list[str]) -> dict[str, str]:
-    """Return the state of each local drive by its serial number, which names keep through a reset.
+    """Return the state of each local drive by its serial number, which stays the same through a reset.
 
-    One that vanishes between list and read is left out: it is the next look's.
+    A drive that vanishes between listing and reading is left to the next run.
     """
     drives = {}
     for name in controllers:
@@ -51,7 +51,7 @@ def _dead(name: str, state: str) -> Symptom:
         action=Action.FAILOVER,
         device=name,
         summary=f"The NVMe drive {name} is {state}.",
-        rule=None if state in ("gone", "dead") else Rule(raise_seconds=STUCK_SECONDS),
+        rule=None if state in ("gone", "dead") else DebounceRule(raise_seconds=STUCK_SECONDS),
     )
 
 
@@ -66,4 +66,4 @@ def _fewer(count: int, expected: int) -> Symptom:
     )
 
 
-CHECK = Check(name="nvme", about="every NVMe drive is there and alive", look=look)
+CHECK = Check(name="nvme", about="every NVMe drive is present and works", observe=observe)

@@ -1,6 +1,6 @@
-"""probes: the services that a node shares with all others answer: names, the API server (table 1.2).
+"""probes: the services that all nodes share answer: DNS, the API server, further endpoints (table 1.2).
 
-One that does not is never a reason to repair a node. File servers are asked by the check `mounts`.
+A shared service that fails is never a reason to repair a node. The check `mounts` covers file servers.
 """
 
 import os
@@ -10,58 +10,51 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from checks.check import Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import Check, CheckContext, CheckResult, DebounceRule, Observation, Symptom
 from checks.finding import Action, Severity
-from checks.host.asking import Asked, connect, greet, is_address, resolve
+from checks.host.net_probe import NetProbe, connect, greet, is_address, resolve
 
 API = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-"""Variables by which the kubelet tells every container where the API server is."""
+"""Variables with which the kubelet tells every container where the API server is."""
 
 
-class Bot(msgspec.Struct, frozen=True):
-    """Where the agent reports to."""
-
-    url: str
-
-
-class Probes:
-    """The check, with the questions that are under way. `environment` says where the API server is."""
+class ProbesCheck:
+    """The check, with the probes that are still running. `environment` says where the API server is."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._api = tuple(environment.get(name, "") for name in API)
-        self._asked = Asked()
+        self._net = NetProbe()
 
-    def look(self, scene: Scene) -> Look:
-        """Look up the bot's name and those of the policy; reach for the API server and its endpoints."""
-        seconds = scene.policy.network.probe_seconds
-        questions: dict[str, Callable[[], object]] = {}
+    def observe(self, context: CheckContext) -> CheckResult:
+        """Resolve the names of the bot and the policy; connect to the API server and the endpoints."""
+        seconds = context.policy.network.probe_seconds
+        probes: dict[str, Callable[[], object]] = {}
         symptoms: dict[str, Symptom] = {}
-        for name in _names(scene):
-            questions[f"name {name}"] = partial(resolve, name)
+        for name in _names(context):
+            probes[f"name {name}"] = partial(resolve, name)
             symptoms[f"name {name}"] = _symptom("dns-fails", name, f"The name {name} does not resolve")
         host, port = self._api
         if host and port.isdigit():
             place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            questions["api"] = partial(greet, host, int(port), seconds)
+            probes["api"] = partial(greet, host, int(port), seconds)
             symptoms["api"] = _symptom("api-unreachable", place, f"The API server at {place} does not answer")
-        for place in scene.policy.expected.endpoints:
+        for place in context.policy.expected.endpoints:
             host, _, port = place.rpartition(":")
-            questions[place] = partial(connect, host.strip("[]"), int(port), seconds)
+            probes[place] = partial(connect, host.strip("[]"), int(port), seconds)
             symptoms[place] = _symptom("endpoint-unreachable", place, f"Nothing answers at {place}")
-        troubles = self._asked.answers(questions, seconds)
-        failing = {name: trouble for name, trouble in troubles.items() if trouble}
-        return Seen(
+        errors = self._net.run_all(probes, seconds)
+        failing = {name: error for name, error in errors.items() if error}
+        return Observation(
             symptoms=tuple(
-                msgspec.structs.replace(symptoms[name], evidence=trouble) for name, trouble in failing.items()
+                msgspec.structs.replace(symptoms[name], evidence=error) for name, error in failing.items()
             )
         )
 
 
-def _names(scene: Scene) -> tuple[str, ...]:
-    bot = scene.held(Bot)
-    host = urlsplit(bot.url).hostname if isinstance(bot, Bot) else None
+def _names(context: CheckContext) -> tuple[str, ...]:
+    host = urlsplit(context.facts.bot_url).hostname
     own = () if host is None or is_address(host) else (host,)
-    return tuple(dict.fromkeys((*own, *scene.policy.expected.names)))
+    return tuple(dict.fromkeys((*own, *context.policy.expected.names)))
 
 
 def _symptom(code: str, device: str, text: str) -> Symptom:
@@ -71,13 +64,13 @@ def _symptom(code: str, device: str, text: str) -> Symptom:
         severity=Severity.WARNING,
         action=Action.NONE,
         device=device,
-        summary=f"{text} from this node; no repair of the node can help.",
+        summary=f"{text} from this node. The service is shared: repairing the node does not help.",
     )
 
 
 CHECK = Check(
     name="probes",
     about="names resolve, the API server and other shared services answer",
-    look=Probes(os.environ).look,
-    rule=Rule(raise_polls=3, clear_polls=2, boot_grace_seconds=300.0),
+    observe=ProbesCheck(os.environ).observe,
+    rule=DebounceRule(raise_polls=3, clear_polls=2, boot_grace_seconds=300.0),
 )

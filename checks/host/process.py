@@ -1,4 +1,4 @@
-"""Processes, by what procfs shows of them without asking them: `cmdline` of a stuck one hangs its reader."""
+"""Processes, from the files of procfs that never hang: reading `cmdline` of a stuck process does."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 STAT_LIMIT = 1024
-"""Bytes of a `stat`, which is one line of 52 numbers and a name of at most 64 letters."""
+"""Most bytes of a `stat` file: one line of 52 fields, with a name of at most 64 characters."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ def every(root: Path) -> Iterator[Process] | None:
         return None
     if "self" not in found:
         return None
-    # Thousands of them, so strings instead of paths: a tenth of the time.
+    # There are thousands of them, and strings take a tenth of the time of Paths.
     processes = (_parse(int(each), _stat(f"{place}/{each}/stat")) for each in found if each.isdigit())
     return (each for each in processes if each is not None)
 
@@ -54,7 +54,7 @@ def _stat(file: str) -> str:
 
 
 def _parse(pid: int, stat: str) -> Process | None:
-    # The name stands in brackets and may hold any letter, brackets too.
+    # The name is in brackets and may contain any character, brackets too.
     head, _, tail = stat.rpartition(") ")
     fields = tail.split(" ", 20)
     try:

@@ -1,5 +1,5 @@
-"""What Slurm says about a node, read from the controller once for the whole cluster and never from each node.
+"""What Slurm says about the nodes: rows of `scontrol show nodes` → findings. Pure; no file and no process.
 
-Slurm's commands load the controller; thousands of nodes that ask it bring it down (slurm-gcp #223). The bot
-asks, and these checks judge each node's row.
+The bot asks the controller once for the whole cluster. A query from every node would bring it down
+(slurm-gcp #223), so these checks never run in the agent.
 """

@@ -1,4 +1,4 @@
-"""Rows of `scontrol -o show nodes`: one node a line, `Key=value` pairs, and free texts at the end."""
+"""Rows of `scontrol --oneliner show nodes`: one node a line, `Key=value` pairs, free texts at the end."""
 
 import re
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import msgspec
 
 COMMAND = ("scontrol", "--oneliner", "show", "nodes")
-"""Prints the rows; read-only, and answered by the controller alone."""
+"""Prints the rows. Read-only; the controller alone answers."""
 
 
 class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
     """One node as Slurm sees it.
 
-    `base` is one of Slurm's base states, `flags` what stands beside it. `reason` is why somebody took it out,
-    with `reason_by` and `reason_at` as Slurm prints them; empty for none. `gpus` is the number of GPUs in its
-    Gres, None when it has none. `kubernetes_node` is what Slinky's operator notes in the comment.
+    `base` is one of Slurm's base states, `flags` what Slurm shows beside it. `reason` is why somebody drained
+    it, with `reason_by` and `reason_at` as Slurm prints them; empty for none. `gpus` is the number of GPUs in
+    its Gres, None when it has none. `kubernetes_node` is what Slinky's operator notes in the comment.
     """
 
     name: str
@@ -29,7 +29,7 @@ class SlurmNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new jobs because somebody said so."""
+        """Whether somebody has drained it, so that it takes no new jobs."""
         return "DRAIN" in self.flags
 
     @property
@@ -50,7 +50,7 @@ def _nodes(text: str) -> Iterator[SlurmNode]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("No nodes in the system"):
             continue
-        # The free texts stand last, and may hold anything that looks like a pair.
+        # The free texts come last and may contain anything that looks like a pair.
         first = _FREE.search(line)
         row, free = (line[: first.start()], line[first.start() :]) if first else (line, "")
         pairs: dict[str, str] = dict(_PAIR.findall(row))

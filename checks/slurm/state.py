@@ -1,16 +1,26 @@
-"""slurm-state, slurm-drained, gres: what the controller says of a node (table 1.4).
+"""slurm-state, slurm-drained, gres: what the controller says about a node (table 1.4).
 
 A drain that is not ours is somebody's decision: it is shown, and never lifted (T13).
 """
 
+from collections.abc import Callable
+
 import msgspec
 
-from checks.check import WELL, Blind, Check, Look, Rule, Scene, Seen, Symptom
+from checks.check import (
+    WELL,
+    CheckDefinition,
+    CheckResult,
+    DebounceRule,
+    Observation,
+    Symptom,
+    Unobservable,
+)
 from checks.finding import Action, Severity
 from checks.slurm.node import SlurmNode
 
 OUR_REASON = "clusterwright:"
-"""How the reasons of our own drains begin."""
+"""Prefix of the reasons of our own drains."""
 
 SILENT_SECONDS = 300.0
 """How long a node may not answer the controller (table 1.4)."""
@@ -19,54 +29,42 @@ _BAD = {"DOWN": "slurm-down", "FAIL": "slurm-fail", "ERROR": "slurm-error"}
 _PLANNED = frozenset({"MAINTENANCE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_ISSUED"})
 
 
-class Expected(msgspec.Struct, frozen=True):
-    """How many GPUs the agent sees on the node; None when it does not say."""
+class SlurmCheck(CheckDefinition, frozen=True, kw_only=True):
+    """A check of one node's row; it also gets how many GPUs the agent sees there, None when unknown."""
 
-    gpus: int | None
-
-
-def _node(scene: Scene) -> SlurmNode | Blind:
-    held = scene.held(SlurmNode)
-    return held if isinstance(held, SlurmNode) else held or Blind("Slurm was not asked yet")
+    observe: Callable[[SlurmNode, int | None], CheckResult]
 
 
-def _state(scene: Scene) -> Look:
-    node = _node(scene)
-    if isinstance(node, Blind):
-        return node
+def observe_state(node: SlurmNode, _: int | None) -> CheckResult:
+    """Judge whether Slurm can use the node."""
     if node.flags & _PLANNED or node.reason.startswith(OUR_REASON):
         return WELL
     if node.base == "UNKNOWN" and "NOT_RESPONDING" not in node.flags:
-        # A controller that has just begun: the node is neither well for it nor sick.
-        return Blind("the controller does not know the node's state yet")
+        # The controller has just started: it says neither that the node is well nor that it is sick.
+        return Unobservable("the controller does not know the node's state yet")
     bad = [code for word, code in _BAD.items() if word == node.base or word in node.flags]
-    symptoms = [_symptom(code, f"Slurm says that the node is {node.base}.", node) for code in bad]
+    symptoms = [_symptom(code, f"Slurm reports the node as {node.base}.", node) for code in bad]
     if "NOT_RESPONDING" in node.flags and not bad:
         silent = _symptom("slurm-not-responding", "The node does not answer Slurm's controller.", node)
-        symptoms.append(msgspec.structs.replace(silent, rule=Rule(raise_seconds=SILENT_SECONDS)))
-    return Seen(symptoms=tuple(symptoms))
+        symptoms.append(msgspec.structs.replace(silent, rule=DebounceRule(raise_seconds=SILENT_SECONDS)))
+    return Observation(symptoms=tuple(symptoms))
 
 
-def _drained(scene: Scene) -> Look:
-    node = _node(scene)
-    if isinstance(node, Blind):
-        return node
+def observe_drain(node: SlurmNode, _: int | None) -> CheckResult:
+    """Judge whether somebody else has drained the node."""
     if not node.draining or node.reason.startswith(OUR_REASON) or node.flags & _PLANNED:
         return WELL
     by = f" by {node.reason_by}" if node.reason_by else ""
     text = f"Somebody drained the node in Slurm{by}: {node.reason or 'no reason given'}"
-    return Seen(symptoms=(_symptom("slurm-drained", text, node),))
+    return Observation(symptoms=(_symptom("slurm-drained", text, node),))
 
 
-def _gres(scene: Scene) -> Look:
-    node, expected = _node(scene), scene.held(Expected)
-    if isinstance(node, Blind):
-        return node
-    seen = expected.gpus if isinstance(expected, Expected) else None
-    if seen is None or node.gpus is None or node.gpus == seen or node.base in ("DOWN", "FUTURE", "UNKNOWN"):
+def observe_gres(node: SlurmNode, gpus: int | None) -> CheckResult:
+    """Compare the GPUs in the node's Gres with those that the agent sees."""
+    if gpus is None or node.gpus is None or node.gpus == gpus or node.base in ("DOWN", "FUTURE", "UNKNOWN"):
         return WELL
-    text = f"Slurm offers {node.gpus} GPUs of the node, and it has {seen}."
-    return Seen(symptoms=(_symptom("slurm-gres", text, node),))
+    text = f"Slurm offers {node.gpus} GPUs on the node, which has {gpus}."
+    return Observation(symptoms=(_symptom("slurm-gres", text, node),))
 
 
 def _symptom(code: str, summary: str, node: SlurmNode) -> Symptom:
@@ -83,9 +81,9 @@ def _symptom(code: str, summary: str, node: SlurmNode) -> Symptom:
     )
 
 
-STATE = Check(name="slurm-state", about="Slurm can use the node", look=_state, needs=SlurmNode)
-DRAINED = Check(name="slurm-drained", about="nobody has drained the node", look=_drained, needs=SlurmNode)
-GRES = Check(name="gres", about="Slurm offers the GPUs that are there", look=_gres, needs=SlurmNode)
-
-CHECKS = (STATE, DRAINED, GRES)
-"""What is looked at in each row."""
+CHECKS = (
+    SlurmCheck(name="slurm-state", about="Slurm can use the node", observe=observe_state),
+    SlurmCheck(name="slurm-drained", about="nobody has drained the node", observe=observe_drain),
+    SlurmCheck(name="gres", about="Slurm offers the GPUs that the node has", observe=observe_gres),
+)
+"""What each row is checked for."""

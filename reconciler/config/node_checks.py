@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from checks.catalogue import NAMES
 from checks.policy import Policy
+from checks.registry import NAMES
 from reconciler.config.document import Document, KeyPath, Problem
 
 _STEP = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]+|\.\.\.)\]")

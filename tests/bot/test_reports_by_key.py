@@ -5,13 +5,13 @@ from typing import Any
 import httpx
 import msgspec
 
-from checks.posted import shrink
 from checks.report import AUDIENCE, NodeReport
+from checks.report_delta import make_delta
 from tests.bot.stage import Agent, Stage, reboot_required
 
 
 def post(stage: Stage, agent: Agent, report: NodeReport, taken: NodeReport | None) -> httpx.Response:
-    body = msgspec.json.encode(shrink(report, taken))
+    body = msgspec.json.encode(make_delta(report, taken))
     return stage.http.post("/v1/reports", content=body, headers={"Authorization": f"Bearer {agent.token}"})
 
 

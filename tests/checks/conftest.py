@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.checks.test_agent import Bot
+from tests.checks.agent.harness import Bot
 
 
 @pytest.fixture

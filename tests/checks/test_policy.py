@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from checks import catalogue
-from checks.mounted import MountedPolicy
+from checks import registry
+from checks.agent.policy_file import PolicyFile
 from checks.policy import Expected, Policy, PolicyError, decode
 
 NAMES = frozenset({"ib-state", "clock"})
@@ -46,7 +46,7 @@ def test_a_wrong_policy_names_the_key(content: str, said: str) -> None:
 
 
 def test_a_changed_file_is_taken_up_and_an_unchanged_one_is_not_read_again(tmp_path: Path) -> None:
-    mounted = MountedPolicy(tmp_path, NAMES)
+    mounted = PolicyFile(tmp_path, NAMES)
     mounted.refresh("h100")
     assert mounted.current == Policy()
     place(tmp_path, {"expected": {"gpus": 8}})
@@ -61,7 +61,7 @@ def test_a_changed_file_is_taken_up_and_an_unchanged_one_is_not_read_again(tmp_p
 
 
 def test_a_wrong_file_leaves_the_last_good_policy_and_says_so_until_it_is_mended(tmp_path: Path) -> None:
-    mounted = MountedPolicy(tmp_path, NAMES)
+    mounted = PolicyFile(tmp_path, NAMES)
     place(tmp_path, {"expected": {"gpus": 8}})
     mounted.refresh("h100")
     for content in ("{", {"expected": {"gpus": -1}}):
@@ -76,7 +76,7 @@ def test_a_wrong_file_leaves_the_last_good_policy_and_says_so_until_it_is_mended
 
 
 def test_a_file_that_was_removed_means_the_defaults(tmp_path: Path) -> None:
-    mounted = MountedPolicy(tmp_path, NAMES)
+    mounted = PolicyFile(tmp_path, NAMES)
     place(tmp_path, {"expected": {"gpus": 8}})
     mounted.refresh("h100")
     (tmp_path / "h100.json").unlink()
@@ -87,7 +87,7 @@ def test_a_file_that_was_removed_means_the_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pool", ["", "a200", "../h100", "H100"])
 def test_another_pool_or_none_has_a_policy_of_its_own(tmp_path: Path, pool: str) -> None:
     place(tmp_path, {"expected": {"gpus": 8}})
-    mounted = MountedPolicy(tmp_path, NAMES)
+    mounted = PolicyFile(tmp_path, NAMES)
     mounted.refresh("h100")
     mounted.refresh(pool)
     assert mounted.current == Policy()
@@ -95,12 +95,12 @@ def test_another_pool_or_none_has_a_policy_of_its_own(tmp_path: Path, pool: str)
 
 def test_a_place_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "h100.json").mkdir()
-    mounted = MountedPolicy(tmp_path, NAMES)
+    mounted = PolicyFile(tmp_path, NAMES)
     mounted.refresh("h100")
     assert "cannot be read" in mounted.trouble
 
 
 def test_checks_have_names_of_their_own_and_say_what_they_are_about() -> None:
-    names = [each.name for each in catalogue.CHECKS]
+    names = [each.name for each in registry.CHECKS]
     assert len(names) == len(set(names))
-    assert all(each.about and each.every_seconds >= 10 for each in catalogue.CHECKS)
+    assert all(each.about and each.every_seconds >= 10 for each in registry.CHECKS)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from checks.check import Check
-from tests.checks.host.scenes import Server, blind
+from tests.checks.host.harness import Server, blind
 
 PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot import settings as bot_settings
-from checks import settings as agent_settings
+from checks.agent import settings as agent_settings
 from reconciler import settings as reconciler_settings
 from reconciler.config import reader
 from reconciler.config.schema import Config, RepairPolicy

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checks.settings import Settings
+from checks.agent.settings import AgentSettings
 from reconciler.render.node_checks import NAME
 from tests.lab import manifests
 from tests.lab.kube.kube import Kube
@@ -61,7 +61,7 @@ def test_the_agent_looks_at_the_node_below_its_root_and_reads_the_policy_that_th
     (container,) = spec["containers"]
     places = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
     (root,) = (each["value"] for each in container["env"] if each["name"] == "CLUSTERWRIGHT_AGENT__ROOT")
-    settings = {each.name: each.default for each in msgspec.structs.fields(Settings)}
+    settings = {each.name: each.default for each in msgspec.structs.fields(AgentSettings)}
     assert places["root"] == root
     assert places["kmsg"] == f"{root}/{settings['kernel_log']}"
     assert places["checks"] == str(settings["policy_dir"])

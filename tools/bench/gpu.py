@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from checks.gpu.clients import COMPUTE, DRAWING
-from checks.gpu.pci import Bus, text
-from checks.gpu.process import Child, Silence
-from checks.gpu.sample import Library, Open, Read, Refused, describe
+from checks.gpu.gpu_users import COMPUTE, DRAWING
+from checks.gpu.nvml_process import NoAnswer, NvmlChild
+from checks.gpu.pci import PciBus, text
+from checks.gpu_sample import NvmlLibrary, NvmlRefused, OpenLibrary, ReadGpu, describe
 from tests.lab.noderoot import gpu_address
 from tests.lab.nvml import library
 from tests.lab.nvml.library import Machine
@@ -64,7 +64,7 @@ def _stand_in(directory: Path) -> dict[str, str]:
     return machine.environment(library.build(directory / "lib"))
 
 
-def _document(found: Library, gpus: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def _document(found: NvmlLibrary, gpus: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
     document: dict[str, Any] = {"driver": found.driver, "nvml": found.nvml, "gpus": gpus}
     document["idle"] = _measure(gpus, arguments.rounds, arguments.root)
     if arguments.load:
@@ -75,40 +75,40 @@ def _document(found: Library, gpus: list[str], arguments: argparse.Namespace) ->
     return document
 
 
-def _gpus(root: Path) -> tuple[Library, list[str]] | str:
+def _gpus(root: Path) -> tuple[NvmlLibrary, list[str]] | str:
     """Return the library and the addresses of the GPUs, or why there is nothing to measure."""
-    child = Child(os.environ)
+    child = NvmlChild(os.environ)
     try:
-        answer = child.ask(Open())
+        answer = child.ask(OpenLibrary())
     finally:
         child.close()
     match answer:
-        case Library(gpus=listed) if listed:
-            on_bus = {each.gpu for each in Bus().read(root)[0] or () if each.is_ours}
+        case NvmlLibrary(gpus=listed) if listed:
+            on_bus = {each.gpu for each in PciBus().read(root)[0] or () if each.is_ours}
             return answer, [gpu for gpu in listed if not on_bus or gpu in on_bus]
-        case Refused(call, code):
+        case NvmlRefused(call, code):
             return f"{call}: {describe(code)}"
-        case Silence(reason):
+        case NoAnswer(reason):
             return reason
         case _:
             return "NVML lists none"
 
 
 def _measure(gpus: list[str], rounds: int, root: Path) -> dict[str, Any]:
-    child = Child(os.environ)
+    child = NvmlChild(os.environ)
     try:
         began = time.perf_counter()
-        child.ask(Open())
-        first = [_ask(child, Read(gpu, board=True)) for gpu in gpus]
+        child.ask(OpenLibrary())
+        first = [_ask(child, ReadGpu(gpu, board=True)) for gpu in gpus]
         opened = (time.perf_counter() - began) * 1000
         assert child.pid is not None
         usage = Usage(child.pid)
         costs = [
             cost(
                 "round trip, board",
-                [_ask(child, Read(gpu, board=True)) for _ in range(rounds // 10) for gpu in gpus],
+                [_ask(child, ReadGpu(gpu, board=True)) for _ in range(rounds // 10) for gpu in gpus],
             ),
-            cost("round trip, minute", [_ask(child, Read(gpu)) for _ in range(rounds) for gpu in gpus]),
+            cost("round trip, minute", [_ask(child, ReadGpu(gpu)) for _ in range(rounds) for gpu in gpus]),
         ]
         cpu = usage.cpu_seconds() / (rounds + rounds // 10) / len(gpus) * 1000
         handles = {each: text(root / each) for each in (COMPUTE, DRAWING)}
@@ -128,10 +128,10 @@ def _measure(gpus: list[str], rounds: int, root: Path) -> dict[str, Any]:
     }
 
 
-def _ask(child: Child, request: Read) -> float:
+def _ask(child: NvmlChild, request: ReadGpu) -> float:
     began = time.perf_counter()
     answer = child.ask(request)
-    assert not isinstance(answer, Silence), answer
+    assert not isinstance(answer, NoAnswer), answer
     return (time.perf_counter() - began) * 1000
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 
 from checks.gpu.nvml import BATCH, FIELDS
-from checks.gpu.sample import describe
+from checks.gpu_sample import describe
 from tools.bench.cost import Cost, cost
 
 

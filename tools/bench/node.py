@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from checks.state import RECORDS_AHEAD
+from checks.agent.node_state import RECORDS_AHEAD
 from tests.lab.kmsg.device import records
 from tests.lab.kube import certificates
 from tests.lab.noderoot import NodeRoot, gpu_address

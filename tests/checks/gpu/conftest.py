@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from checks.gpu.process import Child
-from tests.checks.gpu.course import ONE, TWO
+from checks.gpu.nvml_process import NvmlChild
+from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.missing import require
 from tests.lab.nvml.library import Machine, build
 
@@ -50,8 +50,8 @@ def environment(machine: Machine, library: Path, bytecode: Path) -> dict[str, st
 
 
 @pytest.fixture
-def child(environment: dict[str, str]) -> Iterator[Child]:
+def child(environment: dict[str, str]) -> Iterator[NvmlChild]:
     """A child, closed at the end."""
-    child = Child(environment, deadline_seconds=10.0)
+    child = NvmlChild(environment, deadline_seconds=10.0)
     yield child
     child.close()

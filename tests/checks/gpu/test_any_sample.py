@@ -4,22 +4,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks.catalogue import CHECKS
 from checks.check import Check
-from checks.gpu.sample import Board, Fabric, Gpus, Library, PciGpu, Refused, Sample
-from tests.checks.gpu.course import ONE, TWO, Course
+from checks.gpu_sample import (
+    BoardSample,
+    FabricSample,
+    GpuSample,
+    GpuSnapshot,
+    NvmlLibrary,
+    NvmlRefused,
+    PciGpu,
+)
+from checks.registry import CHECKS
+from tests.checks.gpu.harness import ONE, TWO, GpuHarness
 
-GPU_CHECKS = [each for each in CHECKS if each.needs is Gpus]
+GPU_CHECKS = [each for each in CHECKS if each.needs_gpus]
 COUNTER = st.none() | st.integers(0, 2**64 - 1)
 FLAG = st.none() | st.booleans()
 CODE = st.sampled_from([0, 3, 4, 6, 9, 10, 14, 15, 16, 18, 999, 12345])
 ADDRESS = st.sampled_from([ONE, TWO])
 
 BOARDS = st.builds(
-    Board, sram_exceeded=FLAG, inforom=st.none() | CODE, power=st.none() | CODE, persistence=FLAG, mig=FLAG
+    BoardSample,
+    sram_exceeded=FLAG,
+    inforom=st.none() | CODE,
+    power=st.none() | CODE,
+    persistence=FLAG,
+    mig=FLAG,
 )
 FABRICS = st.builds(
-    Fabric, state=st.integers(0, 15), status=CODE, clique=st.integers(0, 2**32 - 1), multinode=st.booleans()
+    FabricSample,
+    state=st.integers(0, 15),
+    status=CODE,
+    clique=st.integers(0, 2**32 - 1),
+    multinode=st.booleans(),
 )
 COUNTERS = (
     *(
@@ -43,7 +60,7 @@ COUNTERS = (
     ),
 )
 SAMPLES = st.builds(
-    Sample,
+    GpuSample,
     gpu=ADDRESS,
     failed=CODE,
     **dict.fromkeys(COUNTERS, COUNTER),
@@ -67,15 +84,15 @@ FUNCTIONS = st.builds(
     speed=st.none() | st.sampled_from([2.5, 16.0, 32.0, 99.0]),
 )
 GPUS = st.builds(
-    Gpus,
+    GpuSnapshot,
     pci=st.lists(FUNCTIONS, max_size=2, unique_by=lambda each: each.gpu).map(tuple),
     switches=st.integers(0, 6),
     driver=st.none() | st.lists(ADDRESS, unique=True).map(tuple),
     library=st.none()
-    | st.builds(Library, driver=st.just("570"), nvml=st.just("13"), gpus=st.just((ONE, TWO))),
-    refused=st.none() | st.builds(Refused, st.just("nvmlInit"), CODE),
+    | st.builds(NvmlLibrary, driver=st.just("570"), nvml=st.just("13"), gpus=st.just((ONE, TWO))),
+    refused=st.none() | st.builds(NvmlRefused, st.just("nvmlInit"), CODE),
     samples=st.lists(SAMPLES, max_size=2, unique_by=lambda each: each.gpu).map(tuple),
-    left_alone=st.tuples() | st.just((TWO,)),
+    excluded=st.tuples() | st.just((TWO,)),
     misses=st.integers(0, 9),
 )
 
@@ -83,16 +100,16 @@ GPUS = st.builds(
 @pytest.mark.parametrize("check", GPU_CHECKS, ids=lambda each: each.name)
 @given(seen=st.lists(GPUS, min_size=1, max_size=5))
 @settings(max_examples=30, deadline=None)
-def test_no_answer_makes_a_check_fail_to_look(check: Check, seen: list[Gpus]) -> None:
-    course = Course(check)
+def test_no_answer_makes_a_check_fail_to_look(check: Check, seen: list[GpuSnapshot]) -> None:
+    harness = GpuHarness(check)
     for gpus in seen:
-        course.look(gpus, 4)
-        assert course.blind() == []
-        assert {each.gpu for each in course.findings().values()} <= {None, ONE, TWO}
+        harness.look(gpus, 4)
+        assert harness.blind() == []
+        assert {each.gpu for each in harness.findings().values()} <= {None, ONE, TWO}
 
 
 @pytest.mark.parametrize("check", GPU_CHECKS, ids=lambda each: each.name)
 def test_a_node_without_gpus_is_well(check: Check) -> None:
-    course = Course(check)
-    assert course.look(Gpus(pci=()), 20) == {}
-    assert course.blind() == []
+    harness = GpuHarness(check)
+    assert harness.look(GpuSnapshot(pci=()), 20) == {}
+    assert harness.blind() == []

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.checks.gpu.course import ONE, TWO
-from tests.checks.test_agent import Bot
+from tests.checks.agent.harness import Bot
+from tests.checks.gpu.harness import ONE, TWO
 from tests.lab.nvml.bus import fall_off, plug, unplug, use
 from tools.bench.process import Usage
 

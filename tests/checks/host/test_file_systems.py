@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from checks.host import disk_free, fs_readonly, mountinfo, mounts, vital
-from checks.host.patience import Asked
+from checks.host import critical_devices, disk_free, fs_readonly, mountinfo, mounts
+from checks.host.stat_probe import StatProbe
 from checks.policy import Expected, HostLimits, Policy
-from tests.checks.host.scenes import Server, blind, symptoms
+from tests.checks.host.harness import Server, blind, symptoms
 from tests.lab import hardware
 
 MOUNTINFO = "proc/1/mountinfo"
@@ -110,14 +110,15 @@ def dead_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `stat` that never comes back from a path below `nas-1`."""
     program = tmp_path / "bin/stat"
     program.parent.mkdir()
-    program.write_text('#!/bin/sh\ncase "$*" in */nas-1/*) exec sleep 60;; esac\nexit 1\n')
+    asked = f'echo "$*" >>{tmp_path}/asked'
+    program.write_text(f'#!/bin/sh\n{asked}\ncase "$*" in */nas-1/*) exec sleep 60;; esac\nexit 1\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     return tmp_path
 
 
 def test_mounts_of_one_dead_server_are_one_finding_that_asks_for_nothing(dead_server: Path) -> None:
-    policy = Policy(host=HostLimits(mount_seconds=0.3, mount_polls=2))
+    policy = Policy(host=HostLimits(mount_seconds=1.0, mount_polls=2))
     server = Server(dead_server / "root", mounts.CHECK, policy)
     nfs = "".join(
         f"{number} 22 0:{number} / /{path} rw - nfs4 {source}:/{path} rw\n"
@@ -133,15 +134,18 @@ def test_mounts_of_one_dead_server_are_one_finding_that_asks_for_nothing(dead_se
 
 
 def test_a_child_that_hangs_is_left_behind_and_not_asked_twice(dead_server: Path) -> None:
-    asked = Asked()
+    probe = StatProbe()
     began = time.monotonic()
     paths = {"a": Path("/nas-1/a"), "b": Path("/nas-2/b")}
-    assert asked.answers(paths, 0.3) == {"a": False, "b": True}
-    assert 0.3 <= time.monotonic() - began < 3
+    assert probe.answers(paths, 1.0) == {"a": False, "b": True}
+    assert 1.0 <= time.monotonic() - began < 30, "the child itself hangs for a minute"
+    assert probe.answers(paths, 60.0) == {"a": False, "b": True}
+    asked = (dead_server / "asked").read_text().splitlines()
+    assert sorted(asked) == ["-- /nas-1/a", "-- /nas-2/b", "-- /nas-2/b"]
 
 
 def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
-    """Return the vital devices where root and kubelet are mounted so (`NUMBER SOURCE`)."""
+    """Return the critical devices where root and kubelet are mounted so (`NUMBER SOURCE`)."""
     lines = {"/": system, "/scratch": "259:9 /dev/nvme9n1"} | (
         {"/var/lib/kubelet": kubelet} if kubelet else {}
     )
@@ -149,7 +153,7 @@ def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
         f"22 1 {how.split(' ')[0]} / {path} rw - ext4 {how.split(' ')[1]} rw\n" for path, how in lines.items()
     )
     hardware.write(root, MOUNTINFO, "".join(rows))
-    return vital.devices(root)
+    return critical_devices.devices(root)
 
 
 def number(root: Path, number: str, name: str) -> None:
@@ -175,4 +179,4 @@ def test_the_nodes_own_devices_are_known_by_name_where_sysfs_has_no_numbers(tmp_
 def test_a_node_without_devices_of_its_own_has_none(tmp_path: Path) -> None:
     assert on(tmp_path, "0:31 overlay", "0:40 /dev/mapper/gone") == frozenset()
     hardware.write(tmp_path, MOUNTINFO, "nonsense\n")
-    assert vital.devices(tmp_path) == frozenset()
+    assert critical_devices.devices(tmp_path) == frozenset()

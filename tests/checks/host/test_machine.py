@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from checks.check import Scene, Seen
+from checks.check import CheckContext, NodeFacts, Observation
+from checks.debounce import Instant
 from checks.host import boot, clock, cpu, limits, memory, nvme, services
-from checks.host.boot import Boot
 from checks.host.clock import ClockState
 from checks.policy import Expected, Policy, Service
-from checks.watch import Moment
-from tests.checks.host.scenes import WALL, Server, blind, symptoms
+from tests.checks.host.harness import WALL, Server, blind, symptoms
 from tests.lab import hardware
 
 DIMM = "sys/devices/system/edac/mc/mc1/dimm0"
@@ -117,29 +116,29 @@ def test_a_drive_that_vanishes_between_list_and_read_is_the_next_looks(tmp_path:
 
 
 def test_the_clock_is_judged_by_the_kernels_word(tmp_path: Path) -> None:
-    scene = Scene(root=tmp_path, now=WALL, uptime=0.0, policy=Policy())
-    assert clock.judge(ClockState(synchronised=True, error_seconds=0.004), scene) == Seen()
+    context = CheckContext(root=tmp_path, now=WALL, uptime=0.0, policy=Policy())
+    assert clock.judge(ClockState(synchronised=True, error_seconds=0.004), context) == Observation()
     for state in (ClockState(synchronised=False, error_seconds=0.0), ClockState(True, 2.5)):
-        (symptom,) = symptoms(clock.judge(state, scene))
+        (symptom,) = symptoms(clock.judge(state, context))
         assert (symptom.code, symptom.action) == ("clock", "ask")
 
 
 def test_a_clock_must_be_wrong_for_ten_minutes(tmp_path: Path) -> None:
     server = Server(tmp_path, clock.CHECK)
-    wrong = clock.judge(ClockState(synchronised=False, error_seconds=16.0), scene_of(server))
+    wrong = clock.judge(ClockState(synchronised=False, error_seconds=16.0), context_of(server))
     for _ in range(5):
-        server.watch.fold(clock.CHECK, wrong, moment(server))
+        server.debouncer.record(clock.CHECK, wrong, instant(server))
         server.uptime += 120
     assert server.wrong == []
-    server.watch.fold(clock.CHECK, wrong, moment(server))
+    server.debouncer.record(clock.CHECK, wrong, instant(server))
     assert server.wrong == ["clock - warning/ask"]
 
 
 def test_this_kernels_clock_can_be_asked_and_a_tree_of_another_boot_has_none(tmp_path: Path) -> None:
-    assert isinstance(clock.ask(), ClockState)
+    assert isinstance(clock.read_clock(), ClockState)
     server = Server(tmp_path, clock.CHECK)
     server.write("proc/sys/kernel/random/boot_id", "another")
-    assert server.glance() == Seen()
+    assert server.glance() == Observation()
 
 
 def test_a_service_that_is_down_warns_after_two_minutes_and_is_critical_after_ten(tmp_path: Path) -> None:
@@ -259,35 +258,35 @@ def test_many_dead_processes_are_found_and_stuck_ones_are_not_asked(tmp_path: Pa
     server = Server(tmp_path, limits.ZOMBIES, Policy())
     for pid in range(20_000, 21_002):
         server.write(f"proc/{pid}/stat", hardware.stat(pid, "a) Z (b", state="Z", parent=77))
-    assert server.look(3) == ["zombies dead processes warning/ask"]
+    assert server.look(3) == ["zombies zombie processes warning/ask"]
 
 
 @pytest.mark.parametrize(
     ("known", "wrong"),
     [
-        (Boot(previous="", ours=None), []),
-        (Boot(previous="", ours=False), []),
-        (Boot(previous="a", ours=None), []),
-        (Boot(previous="a", ours=True), []),
-        (Boot(previous="a", ours=False), ["boot"]),
+        (NodeFacts(previous_boot_id="", repair_ended_previous_boot=None), []),
+        (NodeFacts(previous_boot_id="", repair_ended_previous_boot=False), []),
+        (NodeFacts(previous_boot_id="a", repair_ended_previous_boot=None), []),
+        (NodeFacts(previous_boot_id="a", repair_ended_previous_boot=True), []),
+        (NodeFacts(previous_boot_id="a", repair_ended_previous_boot=False), ["boot"]),
     ],
 )
 def test_a_boot_is_told_unless_it_was_ours_or_nobody_knows(
-    tmp_path: Path, known: Boot, wrong: list[str]
+    tmp_path: Path, known: NodeFacts, wrong: list[str]
 ) -> None:
-    scene = Scene(root=tmp_path, now=WALL, uptime=60.0, policy=Policy(), fetched={Boot: known})
-    assert [each.code for each in symptoms(boot.CHECK.look(scene))] == wrong
+    context = CheckContext(root=tmp_path, now=WALL, uptime=60.0, policy=Policy(), facts=known)
+    assert [each.code for each in symptoms(boot.CHECK.observe(context))] == wrong
 
 
 def test_a_boot_is_told_for_an_hour(tmp_path: Path) -> None:
-    known = {Boot: Boot(previous="a", ours=False)}
-    scene = Scene(root=tmp_path, now=WALL, uptime=3601.0, policy=Policy(), fetched=known)
-    assert symptoms(boot.CHECK.look(scene)) == ()
+    known = NodeFacts(previous_boot_id="a", repair_ended_previous_boot=False)
+    context = CheckContext(root=tmp_path, now=WALL, uptime=3601.0, policy=Policy(), facts=known)
+    assert symptoms(boot.CHECK.observe(context)) == ()
 
 
-def scene_of(server: Server) -> Scene:
-    return Scene(root=server.root, now=WALL, uptime=server.uptime, policy=server.policy)
+def context_of(server: Server) -> CheckContext:
+    return CheckContext(root=server.root, now=WALL, uptime=server.uptime, policy=server.policy)
 
 
-def moment(server: Server) -> Moment:
-    return Moment(WALL + server.uptime, server.uptime)
+def instant(server: Server) -> Instant:
+    return Instant(WALL + server.uptime, server.uptime)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from checks.check import Check, Seen
+from checks.check import Check, Observation
 from checks.host import ethernet, ib_link, ib_state
 from checks.policy import Expected, Policy
-from tests.checks.host.scenes import Server, symptoms
+from tests.checks.host.harness import Server, symptoms
 
 PORT = "sys/class/infiniband/mlx5_3/ports/1"
 
@@ -174,7 +174,7 @@ def test_a_node_without_infiniband_is_well(tmp_path: Path, check: Check) -> None
     server = Server(tmp_path, check)
     server.remove("sys/class/infiniband")
     assert server.look(5) == []
-    assert isinstance(server.glance(), Seen)
+    assert isinstance(server.glance(), Observation)
 
 
 def test_a_network_link_without_a_carrier_is_found_after_two_minutes(tmp_path: Path) -> None:

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from checks.check import Seen, Symptom
+from checks.agent.node_state import NodeState
+from checks.agent.state_file import StateFile
+from checks.check import Observation, Symptom
+from checks.debounce import Instant
 from checks.finding import Action, Severity
 from checks.gpu.driver_unresponsive import CHECK
 from checks.kernel.parse.reader import KernelLogReader
 from checks.kernel.source.line import KernelLine
 from checks.report import Inventory
-from checks.state import NodeState
-from checks.watch import Moment
 
 START = 1_790_000_000.0
-HANGS = Seen(
+HANGS = Observation(
     symptoms=(
         Symptom(
             code="driver-unresponsive", subsystem="nvml", severity=Severity.CRITICAL, action=Action.REBOOT,
@@ -27,16 +28,16 @@ GSP_TIMEOUT = "NVRM: Xid (PCI:0000:1b:00): 119, pid=1, name=train, Timeout waiti
 
 @pytest.fixture
 def state(tmp_path: Path) -> NodeState:
-    return NodeState(tmp_path, "boot")
+    return NodeState(StateFile(tmp_path), "boot")
 
 
 def log(state: NodeState, at: float) -> None:
     events = KernelLogReader().events(KernelLine((GSP_TIMEOUT,)), 1)
-    state.take([(each, Moment(START + at, at)) for each in events], None)
+    state.kernel.record([(each, Instant(START + at, at)) for each in events], None, None)
 
 
-def look(state: NodeState, seen: Seen, at: float) -> None:
-    state.take_look(CHECK, seen, Moment(START + at, at))
+def look(state: NodeState, seen: Observation, at: float) -> None:
+    state.record_result(CHECK, seen, Instant(START + at, at))
 
 
 def action(state: NodeState) -> Action:
@@ -51,7 +52,7 @@ def test_a_hang_that_begins_after_the_line_changes_its_action_until_the_hang_end
     look(state, HANGS, 1030.0)
     assert action(state) is Action.REBOOT
     for poll in range(3):
-        look(state, Seen(), 1090.0 + 60.0 * poll)
+        look(state, Observation(), 1090.0 + 60.0 * poll)
     assert action(state) is Action.RESET_GPU
 
 
@@ -64,7 +65,7 @@ def test_a_hang_that_began_before_the_line_counts_too(state: NodeState) -> None:
 def test_a_hang_counts_after_a_restart_of_the_agent(state: NodeState, tmp_path: Path) -> None:
     look(state, HANGS, 1000.0)
     state.save()
-    again = NodeState(tmp_path, "boot")
+    again = NodeState(StateFile(tmp_path), "boot")
     log(again, 1030.0)
     assert action(again) is Action.REBOOT
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from checks.agent.node_state import NodeState
+from checks.agent.state_file import StateFile
+from checks.debounce import Instant
 from checks.finding import Action, Finding
 from checks.kernel.parse.reader import KernelLogReader
 from checks.kernel.source.line import KernelLine
 from checks.report import Inventory, decode, encode
-from checks.state import NodeState
-from checks.watch import Moment
 
 START = 1_790_000_000.0
 LOST = "NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus."
@@ -26,12 +27,12 @@ class Node:
 
     def __init__(self, directory: Path, boot: int = 0) -> None:
         self.booted = boot * 86_400.0
-        self.state = NodeState(directory, f"boot {boot}")
+        self.state = NodeState(StateFile(directory), f"boot {boot}")
 
     def log(self, at: float, text: str) -> None:
-        moment = Moment(START + self.booted + at, at)
+        moment = Instant(START + self.booted + at, at)
         events = KernelLogReader().events(KernelLine((text,)), 1)
-        self.state.take([(each, moment) for each in events], None)
+        self.state.kernel.record([(each, moment) for each in events], None, None)
 
     def findings(self) -> dict[str, Finding]:
         report = self.state.report("gpu-01", Inventory(gpus=()), START)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from checks.catalogue import CHECKS
 from checks.finding import Action, Finding, Severity
 from checks.kernel.codes.catalog import explain, kernel_codes, sxids, xids
 from checks.kernel.faults import judgement, relations
 from checks.kernel.faults.open_faults import OpenFaults
 from checks.kernel.faults.relations import INCIDENT_SECONDS, EvidenceRule, Kind
 from checks.kernel.parse.event import KernelEvent, KernelVerdict
+from checks.registry import CHECKS
 
 GPU, OTHER = "0000:1b:00.0", "0000:43:00.0"
 OWN = KernelVerdict(Severity.CRITICAL, Action.REPROVISION, "its own")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checks import catalogue
+from checks import registry
 from checks.policy import Policy, decode
 from reconciler.config.lint import lint
 from reconciler.config.reader import ConfigErrors, read
@@ -46,7 +46,7 @@ def policies(checks: str) -> dict[str, Policy]:
     found = config(checks)
     assert isinstance(found, Config), found
     data = node_checks.config_map(found, "clusterwright")["data"]
-    return {name.removesuffix(".json"): decode(each.encode(), catalogue.NAMES) for name, each in data.items()}
+    return {name.removesuffix(".json"): decode(each.encode(), registry.NAMES) for name, each in data.items()}
 
 
 def test_a_pool_has_what_is_written_for_it_and_another_what_is_written_for_all() -> None:
