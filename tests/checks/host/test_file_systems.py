@@ -133,15 +133,16 @@ def test_mounts_of_one_dead_server_are_one_finding_that_asks_for_nothing(dead_se
     assert server.look(2) == []
 
 
-def test_a_child_that_hangs_is_left_behind_and_not_asked_twice(dead_server: Path) -> None:
+def test_a_child_that_hangs_costs_its_deadline_and_is_ended(dead_server: Path) -> None:
     probe = StatProbe()
     began = time.monotonic()
     paths = {"a": Path("/nas-1/a"), "b": Path("/nas-2/b")}
-    assert probe.answers(paths, 1.0) == {"a": False, "b": True}
-    assert 1.0 <= time.monotonic() - began < 30, "the child itself hangs for a minute"
-    assert probe.answers(paths, 60.0) == {"a": False, "b": True}
-    asked = (dead_server / "asked").read_text().splitlines()
-    assert sorted(asked) == ["-- /nas-1/a", "-- /nas-2/b", "-- /nas-2/b"]
+    for _ in range(2):
+        assert probe.answers(paths, 1.0) == {"a": False, "b": True}
+    assert time.monotonic() - began < 30, "the child itself hangs for a minute"
+    started = (dead_server / "asked").read_text().split()
+    assert started.count("/nas-2/b") == 2
+    assert 1 <= started.count("/nas-1/a") <= 2, "again only once the first child has ended"
 
 
 def on(root: Path, system: str, kubelet: str | None = None) -> frozenset[str]:
