@@ -55,8 +55,8 @@ class Pace:
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
     poll_seconds: float = 1.0
-    git_seconds: float = 2.0
-    boot_seconds: float = 3.0
+    git_seconds: float = 1.0
+    boot_seconds: float = 2.0
     node_grace_seconds: float = 12.0
     """How long a node may be silent before Kubernetes calls it unreachable."""
     machines: Delays = field(default_factory=Delays)

@@ -1,4 +1,11 @@
-"""The table of addresses, and the few answers that belong to no subject."""
+"""The table of addresses, and the few answers that belong to no subject.
+
+The product records events, and so it uses: the repository, `git/ref`, `git/refs`, `git/trees`, `git/commits`,
+`commits`, `contents` (GET), `compare` and git over HTTP. The rest stays for pull requests, which the product
+does not work with yet: `pulls`, `reviews`, `issues/…/comments`, `check-runs`, `statuses`, webhooks
+(hooks.py), branches and their rules, `contents` (PUT, DELETE), and what PyGithub reads on the way (`/user`,
+`/rate_limit`, `git/blobs`, `matching-refs`).
+"""
 
 from aiohttp import web
 
