@@ -78,7 +78,7 @@ def survivors(root: Path, what: Subject, workers: int = WORKERS) -> Iterator[Mut
 
 
 class Trial:
-    """Judges the mutants of one module. A test run is first timed without a change, when it is first needed."""
+    """Judges the mutants of one module. A run is timed without a change when it is first needed."""
 
     def __init__(self, what: Subject, copies: "queue.Queue[Path]") -> None:
         self._what, self._copies = what, copies
