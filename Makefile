@@ -48,7 +48,7 @@ mutants: python ## Small changes to modules that no test notices (ARGS='reconcil
 	@$(PYTHON) -m tools.setup check
 	@exec $(RUN) -m tools.mutants $(ARGS)
 
-lock: python ## Resolve the dependencies anew and pin them in requirements/
+lock: python ## Resolve the dependencies again and pin them in requirements/
 	@$(PYTHON) -m tools.setup demo
 	$(RUN) .ci/locks.py --write
 

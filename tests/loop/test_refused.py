@@ -12,7 +12,7 @@ from checks.report import AUDIENCE, REPORT_PATH, Inventory, NodeReport, encode
 from tests.lab.cluster import Cluster
 from tests.lab.kube.embedded_kube import EmbeddedKube
 from tests.lab.pods import run_job
-from tests.lab.wiring import APPROVER, CHANNEL, PEOPLE, SECOND_APPROVER, STRANGER, Pace
+from tests.lab.wiring import APPROVER, CHANNEL, PEOPLE, SECOND_APPROVER, STRANGER, Timing
 from tests.loop.driving import approvable, approve, closed, open_thread, press
 
 pytestmark = pytest.mark.xdist_group("refused")
@@ -110,7 +110,7 @@ def test_a_token_for_another_audience_is_refused_by_the_bot_itself(cluster: Clus
 
 
 def test_an_offer_that_has_lapsed_cannot_be_approved(tmp_path: Path) -> None:
-    with Cluster(tmp_path, nodes=1, pace=Pace(offer_seconds=6.0)) as cluster:
+    with Cluster(tmp_path, nodes=1, timing=Timing(offer_seconds=6.0)) as cluster:
         message = open_thread(cluster, "gpu-01")
         cluster.wait("the offer's end", lambda: "Nobody decided" in str(cluster.thread("gpu-01")))
         cluster.slack.click(CHANNEL, message["ts"], "approve", APPROVER, version=0)
@@ -123,9 +123,9 @@ def test_an_offer_that_has_lapsed_cannot_be_approved(tmp_path: Path) -> None:
 
 
 def test_an_approval_that_lapsed_before_the_repair_began_repairs_nothing(tmp_path: Path) -> None:
-    pace = Pace()
-    pace = Pace(policy={**pace.policy, "approvalLifetime": "5s"})
-    with Cluster(tmp_path, nodes=1, pace=pace) as cluster:
+    timing = Timing()
+    timing = Timing(policy={**timing.policy, "approvalLifetime": "5s"})
+    with Cluster(tmp_path, nodes=1, timing=timing) as cluster:
         message = open_thread(cluster, "gpu-01")
         cluster.reconciler.kill()
         approve(cluster, message)
