@@ -53,6 +53,7 @@ lock: python ## Resolve the dependencies again and pin them in requirements/
 	$(RUN) .ci/locks.py --write
 
 clean: ## Remove .venv and what tools cached here (not the built control plane in ~/.cache)
+	find bot checks reconciler tests tools -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache artifacts build dist
 
 python:

@@ -5,6 +5,9 @@
 Runs the tests of the folder that mirrors the module, or of the nearest one above it: those named after the
 module first. Each worker has a copy of the repository, so the working tree is never touched. Prints survivors
 as FILE:LINE. Exit status 0, also with survivors; 2 when nothing could be tried.
+
+mutmut was tried and judges tests that call the module in their own process. It leaves tables and constants of
+a module alone, and programs that tests start as processes run without its changes. This tool covers both.
 """
 
 import argparse

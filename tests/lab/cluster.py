@@ -38,7 +38,7 @@ STARTED_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 """What takes a moment on an idle machine, and much longer where several clusters share two cores."""
 
-UNRELIABLE: Mapping[str, Any] = {"seed": 7, "slowest_seconds": 0.2, "cut_one_in": 25}
+UNRELIABLE: Mapping[str, Any] = {"seed": 7, "slowest_seconds": 0.1, "cut_one_in": 40}
 """Some hundreds of pieces of data go over the connection in one repair."""
 
 WAIT_STEP_SECONDS = 0.1
