@@ -35,6 +35,7 @@ WORDS = {"line_to_slack": "kernel line → Slack message", "approval_to_cordon":
 SHIPPED = Timing(
     report_seconds=30.0,
     expected_seconds=30.0,
+    git_seconds=2.0,
     poll_seconds=1.0,
     policy={**Timing().policy, "maxInRepairPercent": 10},
 )
