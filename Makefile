@@ -51,11 +51,12 @@ mutants: python ## Small changes to modules that no test notices (ARGS='reconcil
 	@$(PYTHON) -m tools.setup check
 	@exec $(RUN) -m tools.mutants $(ARGS)
 
-lock: python ## Resolve the dependencies anew and pin them in requirements/
+lock: python ## Resolve the dependencies again and pin them in requirements/
 	@$(PYTHON) -m tools.setup demo
 	$(RUN) .ci/locks.py --write
 
 clean: ## Remove .venv and what tools cached here (not the built control plane in ~/.cache)
+	find bot checks reconciler tests tools -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache artifacts build dist
 
 python:

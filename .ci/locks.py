@@ -1,4 +1,4 @@
-"""Checks requirements/*.lock against pyproject.toml, and writes them anew with `--write`.
+"""Checks requirements/*.lock against pyproject.toml, and writes them with `--write`.
 
 A lock pins and hashes every package it holds, names no host, satisfies what pyproject.toml asks for, and
 agrees with the larger locks on every version. Run with the .venv, which has uv and packaging.
@@ -22,7 +22,7 @@ LOCKS = {
     "demo": ["--no-default-groups", "--group", "lab"],
     "dev": ["--group", "dev"],
 }
-"""uv's words for what each lock holds."""
+"""The options of `uv export` for what each lock holds."""
 
 NESTED = (("build", "demo"), ("runtime", "demo"), ("demo", "dev"))
 """Each first lock is wholly contained in the second."""
@@ -83,4 +83,4 @@ if __name__ == "__main__":
             sys.exit(f"uv failed with status {error.returncode}, see above")
     found = check()
     if found:
-        sys.exit("\n".join([*found, "mend with `make lock`, then commit requirements/"]))
+        sys.exit("\n".join([*found, "repair it with `make lock`, then commit requirements/"]))

@@ -5,6 +5,9 @@
 Runs the tests of the folder that mirrors the module, or of the nearest one above it: those named after the
 module first. Each worker has a copy of the repository, so the working tree is never touched. Prints survivors
 as FILE:LINE. Exit status 0, also with survivors; 2 when nothing could be tried.
+
+mutmut was tried and judges tests that call the module in their own process. It leaves tables and constants of
+a module alone, and programs that tests start as processes run without its changes. This tool covers both.
 """
 
 import argparse
@@ -15,9 +18,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,15 +69,63 @@ def survivors(root: Path, what: Subject, workers: int = WORKERS) -> Iterator[Mut
     Raises:
         NothingToTryError: the tests fail, or find nothing to run, with the module as it is.
     """
-    text = (root / what.module).read_text()
-    tried = list(mutants(text))
+    tried = list(mutants((root / what.module).read_text()))
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: queue.Queue[Path] = queue.Queue()
         for number in range(workers):
             copies.put(copied(root, Path(folder) / str(number)))
-        limits = _unchanged(copies.queue[0], what)
+        trial = Trial(what, copies)
+        trial.limit(0)
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(lambda mutant: _try(copies, what, mutant, limits), tried)
+            yield from pool.map(trial.judge, tried)
+
+
+class Trial:
+    """Judges the mutants of one module. A run is timed without a change when it is first needed."""
+
+    def __init__(self, what: Subject, copies: "queue.Queue[Path]") -> None:
+        self._what, self._copies = what, copies
+        self._limits: dict[int, float] = {}
+        self._lock = threading.Lock()
+
+    def judge(self, mutant: Mutant) -> Mutant | None:
+        """Return the mutant when every run passes with it."""
+        passed = all(self._passes(number, mutant) for number in range(len(self._what.runs)))
+        return mutant if passed else None
+
+    def limit(self, number: int) -> float:
+        """Return how long a run may take, in seconds; raises NothingToTryError when it fails by itself."""
+        with self._lock:
+            if number not in self._limits:
+                began, run = time.monotonic(), self._what.runs[number]
+                with self._copy() as copy:
+                    status = _pytest(copy, run, UNCHANGED_SECONDS)
+                if status != 0:
+                    shown = f"pytest {' '.join(run)}"
+                    raise NothingToTryError(
+                        f"{self._what.module}: {shown} ends with {status} without a change"
+                    )
+                self._limits[number] = 3 * (time.monotonic() - began) + SLACK_SECONDS
+            return self._limits[number]
+
+    def _passes(self, number: int, mutant: Mutant) -> bool:
+        limit = self.limit(number)
+        with self._copy() as copy:
+            module = copy / self._what.module
+            unchanged = module.read_text()
+            try:
+                module.write_text(mutant.text)
+                return _pytest(copy, self._what.runs[number], limit) == 0
+            finally:
+                module.write_text(unchanged)
+
+    @contextmanager
+    def _copy(self) -> Iterator[Path]:
+        copy = self._copies.get()
+        try:
+            yield copy
+        finally:
+            self._copies.put(copy)
 
 
 def copied(root: Path, target: Path) -> Path:
@@ -84,34 +137,6 @@ def copied(root: Path, target: Path) -> Path:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, target / name)
     return target
-
-
-def _unchanged(copy: Path, what: Subject) -> list[float]:
-    """Return how long each run may take; all of them have to pass."""
-    limits = []
-    for run in what.runs:
-        began = time.monotonic()
-        if (status := _pytest(copy, run, UNCHANGED_SECONDS)) != 0:
-            raise NothingToTryError(
-                f"{what.module}: pytest {' '.join(run)} ends with {status} without a change"
-            )
-        limits.append(3 * (time.monotonic() - began) + SLACK_SECONDS)
-    return limits
-
-
-def _try(
-    copies: "queue.Queue[Path]", what: Subject, mutant: Mutant, limits: Sequence[float]
-) -> Mutant | None:
-    copy = copies.get()
-    module = copy / what.module
-    unchanged = module.read_text()
-    try:
-        module.write_text(mutant.text)
-        passed = all(_pytest(copy, run, limit) == 0 for run, limit in zip(what.runs, limits, strict=True))
-        return mutant if passed else None
-    finally:
-        module.write_text(unchanged)
-        copies.put(copy)
 
 
 def _pytest(copy: Path, tests: Sequence[str], seconds: float) -> int | None:

@@ -1,7 +1,8 @@
 """Small changes to a Python module that its tests ought to notice.
 
 Each mutant is the module's own text with one expression or statement replaced, so lines keep their numbers.
-Left alone are annotations, decorators, imports, docstrings, log lines, and what runs only for type checkers.
+Left alone are annotations, decorators, imports, docstrings, log lines, the words of exceptions, and what runs
+only for type checkers.
 """
 
 import ast
@@ -71,6 +72,8 @@ def _tests(tree: ast.Module) -> Iterator[ast.expr]:
 def _is_left_alone(node: ast.AST) -> bool:
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr):
         return True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+        return True
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or _is_log_line(node.value)
     return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "__name__ == '__main__'")
@@ -102,6 +105,8 @@ def _other_constant(value: object) -> Iterator[ast.Constant]:
         yield ast.Constant(not value)
     elif isinstance(value, int | float):
         yield ast.Constant(value + 1)
+    elif isinstance(value, str):
+        yield ast.Constant("XX" + value)
 
 
 def _weakened(node: ast.stmt) -> Iterator[ast.stmt]:

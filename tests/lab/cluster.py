@@ -27,7 +27,7 @@ from tests.lab.noderoot import gpu_address
 from tests.lab.ports import free_ports
 from tests.lab.program import Program
 from tests.lab.slack.emulator import Slack
-from tests.lab.wiring import CHANNEL, PEOPLE, Pace, bot_settings, configuration, reconciler_settings
+from tests.lab.wiring import CHANNEL, PEOPLE, Timing, bot_settings, configuration, reconciler_settings
 
 REBOOT_REQUIRED = (
     "NVRM: Xid (PCI:{gpu}): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
@@ -38,7 +38,7 @@ STARTED_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 """What takes a moment on an idle machine, and much longer where several clusters share two cores."""
 
-UNRELIABLE: Mapping[str, Any] = {"seed": 7, "slowest_seconds": 0.2, "cut_one_in": 25}
+UNRELIABLE: Mapping[str, Any] = {"seed": 7, "slowest_seconds": 0.1, "cut_one_in": 40}
 """Some hundreds of pieces of data go over the connection in one repair."""
 
 WAIT_STEP_SECONDS = 0.1
@@ -58,12 +58,12 @@ class Cluster:
         kubernetes: Literal["real", "embedded"] = "embedded",
         slack_mode: Literal["socket", "http"] = "socket",
         recorder: Literal["github", "git"] = "github",
-        pace: Pace | None = None,
+        timing: Timing | None = None,
         unreliable: bool = False,
         slack_port: int = 0,
     ) -> None:
         self.workdir = workdir
-        self.pace = pace or Pace()
+        self.timing = timing or Timing()
         self.slack_mode, self.recorder, self.gpus = slack_mode, recorder, gpus
         self._backend = kubernetes
         self._names = [f"gpu-{index:02d}" for index in range(1, nodes + 1)]
@@ -166,13 +166,13 @@ class Cluster:
         self.kube = start(self._backend, self.workdir / "kube")
         self._stack.callback(self.kube.stop)
         apply_identities(self.kube)
-        self.kube.watch_nodes(self.pace.node_grace_seconds)
+        self.kube.watch_nodes(self.timing.node_grace_seconds)
         if self._unreliable:
             self._break_connection()
         self.github = self._running(GitHub(self.workdir / "github"))
         self.slack = self._running(Slack(port=self._slack_port))
         self._settle_people()
-        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names, delays=self.pace.machines))
+        self.bmc = self._running(Bmc(self.workdir / "bmc", self._names, delays=self.timing.machines))
         self.github.seed(configuration(self), branch="main")
         self._start_programs()
         self._start_nodes()
@@ -215,12 +215,12 @@ class Cluster:
             return False
 
     def _start_nodes(self) -> None:
-        settings = {"report_interval_seconds": str(self.pace.report_seconds), "poll_seconds": "0.2"}
+        settings = {"report_interval_seconds": str(self.timing.report_seconds), "poll_seconds": "0.2"}
         self.bmc.on_power = lambda name, state: self.nodes[name].power(state)
         for index, name in enumerate(self._names):
             node = Node(
                 name, self.kube, self.workdir, self.bot_url, index, gpus=self.gpus,
-                boot_seconds=self.pace.boot_seconds, agent_settings=settings,
+                boot_seconds=self.timing.boot_seconds, agent_settings=settings,
             )  # fmt: skip
             self.nodes[name] = node
             self._running(node)

@@ -40,7 +40,7 @@ class Hardware:
 
 
 class Kubelet:
-    """The kubelet of one node. `start` and `stop` are the node's power; passes do all the work."""
+    """The kubelet of one node. `start` and `stop` follow the power of the node; `step` does the work."""
 
     def __init__(self, kube: "Kube", name: str, labels: Mapping[str, str], token_file: Path) -> None:
         self.kube = kube
@@ -59,7 +59,7 @@ class Kubelet:
 
     @property
     def ready(self) -> bool:
-        """Whether Kubernetes has been told of this boot and the agent has a token."""
+        """Whether Kubernetes knows of this boot and the agent has a token."""
         return self.up and self._told == (self.hardware.gpus, self.hardware.boot_id) and self._token_at > 0.0
 
     def start(self, hardware: Hardware) -> None:
@@ -82,7 +82,7 @@ class Kubelet:
                 fresh.replace(file)
 
     def step(self, pods: list[Object], now: float) -> None:
-        """Do what is due: tell the status, renew the Lease, run pods and confirm those that have ended."""
+        """Do what is due: report the status, renew the Lease, run pods and confirm those that have ended."""
         told = (self.hardware.gpus, self.hardware.boot_id)
         if self._told != told:
             self._register()

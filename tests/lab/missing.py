@@ -1,4 +1,4 @@
-"""A real part that this machine lacks: its tests are skipped where people see it, and fail in CI."""
+"""A real part that this machine lacks: its tests are skipped with the reason, and fail in CI."""
 
 import os
 

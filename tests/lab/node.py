@@ -82,7 +82,7 @@ class Node:
         Kubelets.leave(self.kubelet)
 
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
-        """Return once `ready`; raises with the agent's last words when it is not."""
+        """Return once `ready`; raises with the end of the agent's log when it is not."""
         if not self._ready.wait(timeout):
             raise TimeoutError(
                 f"{self.name} is not up after {timeout:.0f} s; its agent says:\n{self.agent_says()}"

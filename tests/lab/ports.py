@@ -1,4 +1,4 @@
-"""Free ports for servers that must be told theirs before they start."""
+"""Free ports for servers that have to know theirs before they start."""
 
 import atexit
 import random

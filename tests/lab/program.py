@@ -57,11 +57,11 @@ class Program:
         watchdog.keep(self._process.pid)
 
     def kill(self) -> None:
-        """End it as a power cut would: no handler of its own runs."""
+        """End it with SIGKILL, as a power cut would."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it as Kubernetes would; raises if it does not stop by itself in time."""
+        """End it with SIGTERM, as Kubernetes would; raises RuntimeError if it does not stop in time."""
         self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> None:

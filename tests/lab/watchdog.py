@@ -5,6 +5,7 @@ when the pipe closes because its parent is gone, kill -9 included, it kills them
 do: it fires when the thread that started a program ends, and nodes boot in threads of their own.)
 """
 
+import atexit
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from pathlib import Path
 
 KEEP = "keep"
 DROP = "drop"
+
+END_SECONDS = 10.0
 
 _lock = threading.Lock()
 _watchdog: tuple[int, subprocess.Popen[str]] | None = None
@@ -70,6 +73,15 @@ def _start() -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-S", __file__], stdin=subprocess.PIPE, text=True, start_new_session=True
     )
+
+
+@atexit.register
+def _end() -> None:
+    if _watchdog is not None and _watchdog[0] == os.getpid():
+        process = _watchdog[1]
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(END_SECONDS)
 
 
 def _watch() -> None:

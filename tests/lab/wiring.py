@@ -1,4 +1,4 @@
-"""How the lab's parts are told of each other: the cluster repository's files and the programs' settings."""
+"""What connects the parts of the lab: files of the cluster repository, settings of the programs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,11 +43,11 @@ NODE_CHECKS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Timing:
     """How fast the lab runs: the product's own timings, shortened, because no real machine has to boot.
 
-    Agents report every `report_seconds`; bot and reconciler are told to expect a report every
-    `expected_seconds`, so that a busy machine does not make nodes look silent.
+    Agents report every `report_seconds`. Bot and reconciler expect a report every `expected_seconds`, so that
+    a busy machine does not make nodes look silent.
     """
 
     report_seconds: float = 4.0
@@ -55,8 +55,8 @@ class Pace:
     clear_seconds: float = 6.0
     offer_seconds: float = 3600.0
     poll_seconds: float = 1.0
-    git_seconds: float = 2.0
-    boot_seconds: float = 3.0
+    git_seconds: float = 1.0
+    boot_seconds: float = 2.0
     node_grace_seconds: float = 12.0
     """How long a node may be silent before Kubernetes calls it unreachable."""
     machines: Delays = field(default_factory=Delays)
@@ -85,7 +85,7 @@ def configuration(cluster: "Cluster") -> dict[str, str]:
     return {
         "cluster.yaml": _object("Cluster", {"pools": [pool]}),
         "access.yaml": _object("Access", {"approvers": approvers}),
-        "repair-policy.yaml": _object("RepairPolicy", dict(cluster.pace.policy)),
+        "repair-policy.yaml": _object("RepairPolicy", dict(cluster.timing.policy)),
         "node-checks.yaml": _object("NodeChecks", {"pools": {POOL: NODE_CHECKS}}),
     }
 
@@ -107,15 +107,15 @@ def bot_settings(cluster: "Cluster") -> dict[str, object]:
         **_shared(cluster, "bot"),
         **slack,
         "BOT__LISTEN": cluster.bot_url.removeprefix("http://"),
-        "BOT__REPORT_INTERVAL_SECONDS": cluster.pace.expected_seconds,
-        "BOT__CLEAR_AFTER_SECONDS": cluster.pace.clear_seconds,
-        "BOT__OFFER_LIFETIME_SECONDS": cluster.pace.offer_seconds,
-        "BOT__SWEEP_SECONDS": cluster.pace.poll_seconds,
-        "BOT__REPAIR_POLL_SECONDS": cluster.pace.poll_seconds,
+        "BOT__REPORT_INTERVAL_SECONDS": cluster.timing.expected_seconds,
+        "BOT__CLEAR_AFTER_SECONDS": cluster.timing.clear_seconds,
+        "BOT__OFFER_LIFETIME_SECONDS": cluster.timing.offer_seconds,
+        "BOT__SWEEP_SECONDS": cluster.timing.poll_seconds,
+        "BOT__REPAIR_POLL_SECONDS": cluster.timing.poll_seconds,
         "BOT__NODES_POLL_SECONDS": 1.0,
         "BOT__OFFER_REFRESH_SECONDS": 1.0,
         "BOT__RECORD_RETRY_SECONDS": 1.0,
-        "BOT__EDIT_SECONDS": cluster.pace.poll_seconds,
+        "BOT__EDIT_SECONDS": cluster.timing.poll_seconds,
     }
 
 
@@ -126,8 +126,8 @@ def reconciler_settings(cluster: "Cluster") -> dict[str, object]:
         **_shared(cluster, "reconciler"),
         "RECONCILER__BOT_URL": cluster.bot_url,
         "RECONCILER__BOT_TOKEN_FILE": _secret(cluster, "reconciler-bot-token", token),
-        "RECONCILER__REPORT_INTERVAL_SECONDS": cluster.pace.expected_seconds,
-        "RECONCILER__PASS_SECONDS": cluster.pace.poll_seconds,
+        "RECONCILER__REPORT_INTERVAL_SECONDS": cluster.timing.expected_seconds,
+        "RECONCILER__PASS_SECONDS": cluster.timing.poll_seconds,
         "RECONCILER__REDFISH__USERNAME": cluster.bmc.username,
         "RECONCILER__REDFISH__PASSWORD_FILE": cluster.bmc.password_file,
     }
@@ -142,7 +142,7 @@ def _shared(cluster: "Cluster", program: str) -> dict[str, object]:
         "GIT__BACKEND": cluster.recorder,
         "GIT__API_URL": cluster.github.api_url,
         "GIT__REPOSITORY": cluster.github.repository,
-        "GIT__POLL_SECONDS": cluster.pace.git_seconds,
+        "GIT__POLL_SECONDS": cluster.timing.git_seconds,
         "KUBERNETES__KUBECONFIG": cluster.kube.kubeconfig_for(f"clusterwright-{program}"),
     }
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tests.lab.cluster import Cluster
 from tests.lab.machines import Delays
-from tests.lab.wiring import Pace
+from tests.lab.wiring import Timing
 from tests.loop.driving import approvable, approve, assert_repaired_once, closed, open_thread
 
-SLOW = Pace(machines=Delays(obey_seconds=4.0))
+SLOW = Timing(machines=Delays(obey_seconds=4.0))
 """Time enough to kill a program between an order that was accepted and its effect."""
 
 
@@ -34,7 +34,7 @@ def test_a_bot_killed_once_the_approval_is_in_git_records_it_once(tmp_path: Path
 
 
 def test_a_reconciler_killed_between_an_order_and_its_effect_does_not_order_again(tmp_path: Path) -> None:
-    with Cluster(tmp_path, nodes=1, pace=SLOW) as cluster:
+    with Cluster(tmp_path, nodes=1, timing=SLOW) as cluster:
         old_boot = cluster.node("gpu-01").boot_id
         approve(cluster, open_thread(cluster, "gpu-01"))
         cluster.wait("the order", lambda: cluster.bmc.reset_posts("gpu-01"))

@@ -6,7 +6,7 @@ from tests.lab.cluster import Cluster
 from tests.lab.kube.embedded_kube import EmbeddedKube
 from tests.lab.kube.fixture import require_real
 from tests.lab.pods import guard_pods, run_job
-from tests.lab.wiring import Pace
+from tests.lab.wiring import Timing
 from tests.loop.driving import approve, assert_repaired_once, closed, open_thread
 
 NODE = "/api/v1/nodes/gpu-01"
@@ -43,8 +43,8 @@ def test_answers_that_hide_what_was_done_are_looked_into(tmp_path: Path) -> None
 
 def test_a_node_that_becomes_unreachable_during_its_reset_is_repaired_all_the_same(tmp_path: Path) -> None:
     require_real()
-    slow = Pace(boot_seconds=9.0, node_grace_seconds=4.0)
-    with Cluster(tmp_path, nodes=2, kubernetes="real", pace=slow) as cluster:
+    slow = Timing(boot_seconds=9.0, node_grace_seconds=4.0)
+    with Cluster(tmp_path, nodes=2, kubernetes="real", timing=slow) as cluster:
         approve(cluster, open_thread(cluster, "gpu-01"))
         cluster.wait("the taints", lambda: _taints(cluster) >= {("NoSchedule", *UNREACHABLE)})
         cluster.wait("NoExecute", lambda: ("NoExecute", *UNREACHABLE) in _taints(cluster))
@@ -56,9 +56,9 @@ def test_a_node_that_becomes_unreachable_during_its_reset_is_repaired_all_the_sa
 
 
 def test_a_pod_whose_end_nobody_confirms_holds_the_repair_before_its_reset(tmp_path: Path) -> None:
-    pace = Pace(node_grace_seconds=600.0)
-    pace = Pace(node_grace_seconds=600.0, policy={**pace.policy, "drainTimeout": "6s"})
-    with Cluster(tmp_path, nodes=1, pace=pace) as cluster:
+    timing = Timing(node_grace_seconds=600.0)
+    timing = Timing(node_grace_seconds=600.0, policy={**timing.policy, "drainTimeout": "6s"})
+    with Cluster(tmp_path, nodes=1, timing=timing) as cluster:
         run_job(cluster.kube, "gpu-01", "train")
         guard = guard_pods(cluster.kube, {"app": "train"})
         approve(cluster, open_thread(cluster, "gpu-01"))

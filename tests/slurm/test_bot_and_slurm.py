@@ -1,4 +1,4 @@
-"""What a real controller says, on the bot's desk: incidents that open, stay while it is silent, and close."""
+"""What a real controller says, through the bot: incidents that open, stay while it is silent, and close."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ PATIENCE = DetectionTimes(
 )
 
 
-class Town:
-    """A desk whose nodes are those of the Slurm cluster, on a clock of the test's."""
+class Harness:
+    """A bot whose nodes are those of the Slurm cluster, on a clock of the test's."""
 
     def __init__(self, slurm: Slurm, ask: Callable[[], str]) -> None:
         self.now, self.sequence = NOW, 0
@@ -66,35 +66,35 @@ class Town:
 
 
 @pytest.fixture
-def town(slurm: Slurm) -> Iterator[Town]:
-    yield Town(slurm, asking("scontrol", Path(slurm.environment["SLURM_CONF"]), 10.0))
+def harness(slurm: Slurm) -> Iterator[Harness]:
+    yield Harness(slurm, asking("scontrol", Path(slurm.environment["SLURM_CONF"]), 10.0))
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
 
 
-def test_a_foreign_drain_opens_one_incident_and_its_owner_closes_it(slurm: Slurm, town: Town) -> None:
-    town.look()
-    assert town.incidents == {}
+def test_a_foreign_drain_opens_one_incident_and_its_owner_closes_it(slurm: Slurm, harness: Harness) -> None:
+    harness.look()
+    assert harness.incidents == {}
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=drain", "reason=bad disk")
-    town.look()
-    incident = town.incidents[slurm.names[1]]
+    harness.look()
+    incident = harness.incidents[slurm.names[1]]
     assert (incident.cause, incident.findings[0].code) == (Cause.SLURM, "slurm-drained")
     assert "bad disk" in incident.findings[0].summary
-    assert town.desk.recommendation(incident).offered is None
+    assert harness.desk.recommendation(incident).offered is None
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
-    town.look(times=15)
-    assert town.incidents == {}
+    harness.look(times=15)
+    assert harness.incidents == {}
 
 
-def test_our_own_drain_opens_nothing(slurm: Slurm, town: Town) -> None:
+def test_our_own_drain_opens_nothing(slurm: Slurm, harness: Harness) -> None:
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=drain", "reason=clusterwright:a1b2 Xid 79")
-    town.look()
-    assert town.incidents == {}
+    harness.look()
+    assert harness.incidents == {}
 
 
-def test_gpus_that_slurm_does_not_know_of_are_told_on_every_node(slurm: Slurm, town: Town) -> None:
-    town.look(gpus=1)
-    assert {each.findings[0].code for each in town.incidents.values()} == {"slurm-gres"}
-    assert set(town.incidents) == set(slurm.names)
+def test_gpus_that_slurm_does_not_know_of_are_told_on_every_node(slurm: Slurm, harness: Harness) -> None:
+    harness.look(gpus=1)
+    assert {each.findings[0].code for each in harness.incidents.values()} == {"slurm-gres"}
+    assert set(harness.incidents) == set(slurm.names)
 
 
 def test_a_controller_that_does_not_answer_closes_nothing_and_is_trouble(slurm: Slurm) -> None:
@@ -105,16 +105,16 @@ def test_a_controller_that_does_not_answer_closes_nothing_and_is_trouble(slurm: 
             raise SlurmUnavailableError("scontrol: no answer in 10 s")
         return slurm.scontrol("-o", "show", "nodes").replace("State=IDLE", "State=DOWN")
 
-    town = Town(slurm, ask)
-    town.look()
-    assert {each.state for each in town.incidents.values()} == {State.OPEN}
+    harness = Harness(slurm, ask)
+    harness.look()
+    assert {each.state for each in harness.incidents.values()} == {State.OPEN}
     answers[0] = False
-    town.look(times=15)
-    assert set(town.incidents) == set(slurm.names)
-    assert town.desk.trouble["slurm"] == "scontrol: no answer in 10 s"
+    harness.look(times=15)
+    assert set(harness.incidents) == set(slurm.names)
+    assert harness.desk.trouble["slurm"] == "scontrol: no answer in 10 s"
     answers[0] = True
-    town.look()
-    assert "slurm" not in town.desk.trouble
+    harness.look()
+    assert "slurm" not in harness.desk.trouble
 
 
 @pytest.mark.parametrize(

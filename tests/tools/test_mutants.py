@@ -76,6 +76,7 @@ def test_each_kind_of_change_is_made_once_and_keeps_the_line_numbers() -> None:
         ("def f(a):\n    while a.ready():\n        a.go()\n", "not a.ready()"),
         ("def f(a):\n    a.go()\n", "pass"),
         ("X = 1 + 2\n", "1 - 2"),
+        ("def f(a):\n    return ', '.join(a)\n", "'XX, '"),
         ("def f(a, b):\n    return a is not b\n", "a is b"),
     ],
 )

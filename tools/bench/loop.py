@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tests.lab.cluster import Cluster
 from tests.lab.program import ROOT, end_as_by_keyboard
-from tests.lab.wiring import APPROVER, CHANNEL, Pace
+from tests.lab.wiring import APPROVER, CHANNEL, Timing
 from tools.arguments import count, output
 
 NODES = 50
@@ -32,11 +32,12 @@ TARGET_SECONDS = {"line_to_slack": 60.0, "approval_to_cordon": 60.0}
 """Severe faults are told within 60 s, and an approved repair begins within as much."""
 
 WORDS = {"line_to_slack": "kernel line → Slack message", "approval_to_cordon": "approval → cordon"}
-SHIPPED = Pace(
+SHIPPED = Timing(
     report_seconds=30.0,
     expected_seconds=30.0,
+    git_seconds=2.0,
     poll_seconds=1.0,
-    policy={**Pace().policy, "maxInRepairPercent": 10},
+    policy={**Timing().policy, "maxInRepairPercent": 10},
 )
 OUT = ROOT / "artifacts" / "bench.json"
 
@@ -114,7 +115,7 @@ def _samples(console: Console, faults: int) -> list[dict[str, float]]:
     samples: list[dict[str, float]] = []
     with (
         tempfile.TemporaryDirectory(prefix="clusterwright-bench-", ignore_cleanup_errors=True) as folder,
-        Cluster(Path(folder), nodes=NODES, pace=SHIPPED) as cluster,
+        Cluster(Path(folder), nodes=NODES, timing=SHIPPED) as cluster,
     ):
         order = itertools.cycle(cluster.nodes)
         waves = [list(itertools.islice(order, AT_ONCE)) for _ in range(math.ceil(faults / AT_ONCE))]

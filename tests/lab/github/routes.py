@@ -1,8 +1,15 @@
-"""The table of addresses, and the few answers that belong to no subject."""
+"""The table of addresses, and the few answers that belong to no subject.
+
+The product records events, and so it uses: the repository, `git/ref`, `git/refs`, `git/trees`, `git/commits`,
+`commits`, `contents` (GET), `compare` and git over HTTP. The rest stays for pull requests, which the product
+does not work with yet: `pulls`, `reviews`, `issues/…/comments`, `check-runs`, `statuses`, webhooks
+(hooks.py), branches and their rules, `contents` (PUT, DELETE), and what PyGithub reads on the way (`/user`,
+`/rate_limit`, `git/blobs`, `matching-refs`).
+"""
 
 from aiohttp import web
 
-from tests.lab.github import contents, objects, pulls, refs, smart, talk
+from tests.lab.github import comments, contents, objects, pulls, refs, smart
 from tests.lab.github.wire import STATE, USER, Route, User, api, page, reply, user_json
 
 
@@ -52,9 +59,9 @@ def routes() -> list[web.RouteDef]:
         f"{repo}/git/commits": {"POST": objects.create_commit},
         f"{repo}/git/commits/{{sha}}": {"GET": objects.get_git_commit},
         f"{repo}/commits": {"GET": objects.list_commits},
-        f"{repo}/commits/{{ref:.+}}/status": {"GET": talk.combined_status},
-        f"{repo}/commits/{{ref:.+}}/statuses": {"GET": talk.list_statuses},
-        f"{repo}/commits/{{ref:.+}}/check-runs": {"GET": talk.list_checks},
+        f"{repo}/commits/{{ref:.+}}/status": {"GET": comments.combined_status},
+        f"{repo}/commits/{{ref:.+}}/statuses": {"GET": comments.list_statuses},
+        f"{repo}/commits/{{ref:.+}}/check-runs": {"GET": comments.list_checks},
         f"{repo}/commits/{{ref:.+}}": {"GET": objects.get_commit},
         f"{repo}/contents/{{path:.*}}": {
             "GET": contents.get_contents,
@@ -68,15 +75,18 @@ def routes() -> list[web.RouteDef]:
         f"{repo}/pulls/{{number}}/commits": {"GET": pulls.list_pull_commits},
         f"{repo}/pulls/{{number}}/merge": {"GET": pulls.is_merged, "PUT": pulls.merge_pull},
         f"{repo}/pulls/{{number}}/reviews": {"GET": pulls.list_reviews, "POST": pulls.create_review},
-        f"{repo}/issues/{{number}}/comments": {"GET": talk.list_comments, "POST": talk.create_comment},
-        f"{repo}/issues/comments/{{id}}": {
-            "GET": talk.get_comment,
-            "PATCH": talk.edit_comment,
-            "DELETE": talk.delete_comment,
+        f"{repo}/issues/{{number}}/comments": {
+            "GET": comments.list_comments,
+            "POST": comments.create_comment,
         },
-        f"{repo}/statuses/{{ref}}": {"GET": talk.list_statuses, "POST": talk.create_status},
-        f"{repo}/check-runs": {"POST": talk.create_check},
-        f"{repo}/check-runs/{{id}}": {"GET": talk.get_check, "PATCH": talk.edit_check},
+        f"{repo}/issues/comments/{{id}}": {
+            "GET": comments.get_comment,
+            "PATCH": comments.edit_comment,
+            "DELETE": comments.delete_comment,
+        },
+        f"{repo}/statuses/{{ref}}": {"GET": comments.list_statuses, "POST": comments.create_status},
+        f"{repo}/check-runs": {"POST": comments.create_check},
+        f"{repo}/check-runs/{{id}}": {"GET": comments.get_check, "PATCH": comments.edit_check},
         "/{owner}/{repo}.git/{service:.+}": {"GET": smart.serve, "POST": smart.serve},
     }
     return [

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.lab.kube.kube import Kube
 
 REAL = frozenset({"real_kube", "real_server", "real"})
-EITHER = frozenset({"kube", "server", "either"})
+EITHER = frozenset({"kube", "server", "either", "watched"})
 """Fixtures of a session that give the real back end, and those that give each back end in turn."""
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.lab.kube.published
 
-starts the real back end, reads /openapi/v2 and writes embedded/schema.json anew. A contract test does the
+starts the real back end, reads /openapi/v2 and writes embedded/schema.json again. A contract test does the
 same and compares.
 
 A type is one of: `s i n b` string, integer, number, boolean; `q` quantity; `x` integer or string; `t` a time

@@ -1,4 +1,4 @@
-"""The page's own door: static files, the state to draw, a stream of changes, and what people do in it.
+"""What serves the page: static files, the state to draw, a stream of changes, and what people do in it.
 
 Only the page uses these paths (`/_lab/…`); the app under test never does.
 """

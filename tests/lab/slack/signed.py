@@ -29,7 +29,7 @@ class Reply:
 
 
 class SignedHttp:
-    """The door to the app in HTTP mode; active while `request_url` is set. `tamper` spoils every request."""
+    """Requests to the app in HTTP mode; active while `request_url` is set. `tamper` spoils every request."""
 
     def __init__(self, workspace: Workspace, signing_secret: str) -> None:
         self._workspace = workspace

@@ -14,7 +14,7 @@ from tests.lab.bmc import Bmc
 from tests.lab.machines import Delays
 from tests.lab.sushy import SushyBmc
 
-DELAYS = Delays(obey_seconds=0.6, off_seconds=0.3)
+DELAYS = Delays(obey_seconds=2.0, off_seconds=0.3)
 NODES = ("gpu-01", "gpu-02", "gpu-03", "gpu-04")
 PATIENCE_SECONDS = 60.0
 """A real sushy-emulator obeys up to 11 s late, and a busy machine notices later still."""
@@ -89,7 +89,8 @@ def test_a_machine_stays_on_for_a_while_after_its_order_was_accepted(bmc: Bmc, r
     answered = redfish.observe(bmc.system_url("gpu-01"))
     seen_at = time.monotonic() - began
     assert isinstance(answered, Machine)
-    assert (answered.power, bmc.resets("gpu-01")) == (Power.ON, 0) or seen_at > DELAYS.obey_seconds
+    assert answered.power is Power.ON
+    assert seen_at < DELAYS.obey_seconds, "this machine is too slow to see it"
     wait_for(lambda: bmc.resets("gpu-01") == 1)
     assert time.monotonic() - began >= DELAYS.obey_seconds
     wait_for(lambda: bmc.power("gpu-01") == "On")

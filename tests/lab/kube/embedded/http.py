@@ -19,7 +19,7 @@ from tests.lab.kube.embedded.errors import (
     no_such_path,
     unauthorized,
 )
-from tests.lab.kube.embedded.listing import list_objects
+from tests.lab.kube.embedded.listing import list_objects, refuse_unserved
 from tests.lab.kube.embedded.rbac import Question
 from tests.lab.kube.embedded.registry import REVIEWS
 from tests.lab.kube.embedded.state import Request, State
@@ -131,6 +131,7 @@ def _answer_path(state: State, http: web.Request, identity: Identity) -> web.Res
 
 
 async def _stream(state: State, http: web.Request, request: Request) -> web.StreamResponse:
+    refuse_unserved(request)
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     async with aclosing(watch(state, request)) as lines:
         await response.prepare(http)
@@ -159,7 +160,7 @@ async def _run(state: State, http: web.Request, request: Request, verb: str) -> 
         raise ApiError(405, "MethodNotAllowed", message)
     if asked := http.query.get("gracePeriodSeconds"):
         body = {**body, "gracePeriodSeconds": int(asked)}
-    return _json(200, _as_asked(http, ANSWERS[verb](state, request, body)))
+    return _json(200, ANSWERS[verb](state, request, body))
 
 
 ANSWERS: dict[str, Callable[[State, Request, Obj], Obj]] = {
@@ -169,20 +170,6 @@ ANSWERS: dict[str, Callable[[State, Request, Obj], Obj]] = {
     "delete": delete.delete,
     "deletecollection": delete.delete_collection,
 }
-
-
-def _as_asked(http: web.Request, answer: Obj) -> Obj:
-    """The answer, or its metadata alone if the request accepts no more."""
-    if "as=PartialObjectMetadata" not in http.headers.get("Accept", "") or "metadata" not in answer:
-        return answer
-    if "items" not in answer:
-        return _partial(answer)
-    items = [_partial(item) for item in answer["items"]]
-    return {**_partial(answer), "kind": "PartialObjectMetadataList", "items": items}
-
-
-def _partial(obj: Obj) -> Obj:
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
 def _decoded(request: Request, content_type: str, raw: bytes) -> Any:

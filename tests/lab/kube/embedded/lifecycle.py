@@ -39,6 +39,8 @@ class NodeLifecycle:
     grace_seconds: float
     _beats: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Node → its last heartbeat and when it was first seen, by our own clock, as the controller does."""
+    _missing: dict[str, float] = field(default_factory=dict)
+    """Node that pods are bound to and that does not exist → since when."""
 
     def step(self, now: float) -> None:
         """Look at every node and pod once; `now` is in seconds of the monotonic clock."""
@@ -51,6 +53,7 @@ class NodeLifecycle:
         for node in nodes:
             self._taint(node, evict=alive)
         self._evict_pods()
+        self._collect_pods(now)
 
     def _is_silent(self, node: Obj, now: float) -> bool:
         name = node["metadata"]["name"]
@@ -100,15 +103,21 @@ class NodeLifecycle:
             self.state.store.put("nodes", {**node, "spec": spec | ({"taints": taints} if taints else {})})
 
     def _evict_pods(self) -> None:
-        nodes = {node["metadata"]["name"]: node for node in self.state.store.all("nodes")}
-        for pod in self.state.store.all("pods"):
-            bound = pod["spec"].get("nodeName")
-            if bound and bound not in nodes:
-                self.state.store.remove("pods", pod)
-            elif bound and "deletionTimestamp" not in pod["metadata"]:
-                taints = [each for each in nodes[bound]["spec"].get("taints") or [] if _executes(each)]
-                if any(self._is_over(pod, taint) for taint in taints):
+        for node in self.state.store.all("nodes"):
+            taints = [each for each in node["spec"].get("taints") or [] if each["effect"] == "NoExecute"]
+            for pod in self._pods_of(node["metadata"]["name"]) if taints else []:
+                is_over = any(self._is_over(pod, taint) for taint in taints)
+                if is_over and "deletionTimestamp" not in pod["metadata"]:
                     self._delete(pod)
+
+    def _collect_pods(self, now: float) -> None:
+        """Delete the pods of nodes that are missing for the grace period (the real quarantine is 40 s)."""
+        names = {node["metadata"]["name"] for node in self.state.store.all("nodes")}
+        bound = {pod["spec"].get("nodeName", "") for pod in self.state.store.all("pods")} - {""}
+        self._missing = {name: self._missing.get(name, now) for name in bound - names}
+        for name, since in self._missing.items():
+            for pod in self._pods_of(name) if now - since > self.grace_seconds else []:
+                self.state.store.remove("pods", pod)
 
     def _is_over(self, pod: Obj, taint: Obj) -> bool:
         """Whether the pod does not tolerate the taint, or has tolerated it for as long as it may."""
@@ -143,10 +152,6 @@ class NodeLifecycle:
 def _ready(node: Obj) -> str:
     conditions = (node.get("status") or {}).get("conditions") or []
     return next((each["status"] for each in conditions if each["type"] == "Ready"), "")
-
-
-def _executes(taint: Obj) -> bool:
-    return bool(taint["effect"] == "NoExecute")
 
 
 def _tolerates(toleration: Obj, taint: Obj) -> bool:

@@ -15,11 +15,25 @@ if TYPE_CHECKING:
     from tests.lab.kube.embedded.storage import Key
 
 
+UNSERVED = frozenset({"resourceVersionMatch", "sendInitialEvents"})
+"""Parameters of lists and watches that no program of ours sends."""
+
+
 def selected_by(request: Request) -> Predicate:
     """The predicate of a request's label and field selectors together."""
     by_label = labels_match(request.query.get("labelSelector", ""))
     by_field = fields_match(request.resource, request.query.get("fieldSelector", ""))
     return lambda obj: by_label(obj) and by_field(obj)
+
+
+def refuse_unserved(request: Request) -> None:
+    """Refuse what this server would not heed, rather than answer in another way than was asked.
+
+    Raises:
+        ApiError: 400.
+    """
+    for parameter in UNSERVED & request.query.keys():
+        raise bad_request(f"{parameter}: the embedded lab server does not serve this")
 
 
 def list_objects(state: State, request: Request) -> Obj:
@@ -28,14 +42,12 @@ def list_objects(state: State, request: Request) -> Obj:
     Raises:
         ApiError: 400 for a bad parameter, 410 for a revision that is compacted away.
     """
+    refuse_unserved(request)
     limit = _number(request.query, "limit")
     start: Key = ("", "")
     token = request.query.get("continue", "")
     if token:
         revision, start = _position(token)
-        rows = _snapshot(state, request.resource, revision)
-    elif request.query.get("resourceVersionMatch") == "Exact":
-        revision = _number(request.query, "resourceVersion")
         rows = _snapshot(state, request.resource, revision)
     else:
         revision = state.store.revision
@@ -67,9 +79,6 @@ def _item(resource: Resource, obj: Obj) -> Obj:
 
 
 def _snapshot(state: State, resource: Resource, revision: int) -> dict[Key, Obj]:
-    if revision > state.store.revision:
-        message = f"Too large resource version: {revision}, current: {state.store.revision}"
-        raise ApiError(504, "Timeout", message, {"causes": [{"reason": "ResourceVersionTooLarge"}]})
     try:
         return state.store.at(resource.table, revision)
     except ApiError as gone:

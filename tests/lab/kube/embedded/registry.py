@@ -83,12 +83,7 @@ BUILTIN = (
 
 REVIEWS = (
     Resource("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False),
-    Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False),
     Resource("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
-    Resource(
-        "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
-    ),
-    Resource("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews"),
 )
 """Questions answered on POST and never stored."""
 

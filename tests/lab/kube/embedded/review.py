@@ -16,10 +16,6 @@ def answer(state: State, request: Request, body: Obj) -> Obj:
     match resource.kind:
         case "TokenReview":
             return {**head, "spec": spec, "status": _token_status(state, spec)}
-        case "SelfSubjectReview":
-            return {**head, "status": {"userInfo": request.identity.info()}}
-        case "SelfSubjectAccessReview":
-            return {**head, "spec": spec, "status": _access_status(state, request.identity, spec)}
         case _:
             return {**head, "spec": spec, "status": _access_status(state, _subject(spec), spec)}
 

@@ -83,15 +83,11 @@ async def watch(state: State, request: Request) -> AsyncGenerator[bytes]:
 
 def _beginning(state: State, request: Request, watcher: Watcher) -> list[bytes]:
     since = request.query.get("resourceVersion", "")
-    initial = request.query.get("sendInitialEvents") == "true"
-    if since not in ("", "0") and not initial:
+    if since not in ("", "0"):
         return [line for event in state.store.changes(int(since)) if event.table == watcher.table
                 and (line := watcher.line(event))]  # fmt: skip
     rows = [obj for obj in state.store.all(watcher.table, watcher.namespace) if watcher.selected(obj)]
-    lines = [_line("ADDED", obj) for obj in rows]
-    if initial:
-        lines.append(_bookmark(state, request, {"annotations": {"k8s.io/initial-events-end": "true"}}))
-    return lines
+    return [_line("ADDED", obj) for obj in rows]
 
 
 async def _following(
@@ -107,7 +103,7 @@ async def _following(
                 await watcher.arrived.wait()
         except TimeoutError:
             if bookmarks and loop.time() >= marked:
-                yield _bookmark(state, request, {})
+                yield _bookmark(state, request)
                 marked = now + BOOKMARK_SECONDS
             continue
         watcher.arrived.clear()
@@ -117,6 +113,6 @@ async def _following(
             yield lines
 
 
-def _bookmark(state: State, request: Request, meta: Obj) -> bytes:
+def _bookmark(state: State, request: Request) -> bytes:
     head = {"kind": request.resource.kind, "apiVersion": request.resource.api_version}
-    return _line("BOOKMARK", {**head, "metadata": {"resourceVersion": str(state.store.revision), **meta}})
+    return _line("BOOKMARK", {**head, "metadata": {"resourceVersion": str(state.store.revision)}})

@@ -137,16 +137,6 @@ def test_a_made_up_continue_token_is_refused(kube: Kube, leases: str) -> None:
     assert kube.request("GET", leases, params={"continue": "nonsense"})[0] == 400
 
 
-def test_an_exact_revision_is_served_until_it_is_forgotten(kube: Kube, leases: str) -> None:
-    _, before = kube.request("GET", leases)
-    exact = {"resourceVersion": before["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
-    kube.request("DELETE", leases + "/a")
-    assert names(kube.request("GET", leases, params=exact)[1]) == "abcde"
-    kube.compact()
-    code, answer = kube.request("GET", leases, params=exact)
-    assert (code, answer["reason"]) == (410, "Expired")
-
-
 def test_a_page_of_a_forgotten_list_is_gone(kube: Kube, leases: str) -> None:
     _, first = kube.request("GET", leases, params={"limit": "2"})
     kube.request("DELETE", leases + "/a")
@@ -154,13 +144,3 @@ def test_a_page_of_a_forgotten_list_is_gone(kube: Kube, leases: str) -> None:
     token = {"limit": "2", "continue": first["metadata"]["continue"]}
     code, answer = kube.request("GET", leases, params=token)
     assert (code, answer["reason"]) == (410, "Expired")
-
-
-def test_the_metadata_alone_can_be_asked_for(kube: Kube, leases: str) -> None:
-    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    with kube.client() as client:
-        answer = client.get(leases, headers={"Accept": accept}).json()
-    assert answer["kind"] == "PartialObjectMetadataList"
-    assert names(answer) == "abcde"
-    assert set(answer["items"][0]) == {"kind", "apiVersion", "metadata"}
-    assert answer["items"][0]["kind"] == "PartialObjectMetadata"

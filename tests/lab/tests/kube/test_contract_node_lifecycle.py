@@ -15,6 +15,7 @@ from tests.lab.kube.server import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.lab.kube.kube import Kube
 
@@ -122,6 +123,18 @@ def test_a_silent_node_is_marked_tainted_and_emptied_until_it_speaks_again(
         watched.request("DELETE", path, {"gracePeriodSeconds": 0})
     for node in (silent, other):
         watched.request("DELETE", f"/api/v1/nodes/{node}")
+
+
+def test_pods_of_a_node_that_is_gone_are_collected(tmp_path: Path, name: str, eventually) -> None:
+    """Of the embedded server alone: the real collector waits for up to a minute."""
+    with start("embedded", tmp_path) as kube:
+        kube.watch_nodes(0.5)
+        register(kube, name)
+        pod = make_pod(kube, name, "left-behind")
+        stuck = make_pod(kube, name, "terminating")
+        kube.request("DELETE", stuck)
+        kube.request("DELETE", f"/api/v1/nodes/{name}")
+        eventually(lambda: kube.request("GET", pod)[0] == kube.request("GET", stuck)[0] == 404)
 
 
 def test_no_pod_is_evicted_when_no_node_is_ready(watched: Kube, name: str, eventually) -> None:

@@ -125,20 +125,6 @@ def test_a_watch_ends_in_time_and_says_how_far_it_got(kube: Kube, leases: str) -
     assert int(mark["metadata"]["resourceVersion"]) >= int(found[0]["object"]["metadata"]["resourceVersion"])
 
 
-def test_the_initial_events_end_with_a_marked_bookmark(kube: Kube, leases: str) -> None:
-    kube.request("POST", leases, {"metadata": {"name": "a"}})
-    options = {
-        "sendInitialEvents": "true",
-        "resourceVersionMatch": "NotOlderThan",
-        "allowWatchBookmarks": "true",
-    }
-    with watching(kube, leases, **options) as events:
-        assert told(next(events)) == ("ADDED", "a")
-        mark = next(events)
-        assert mark["type"] == "BOOKMARK"
-        assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
 def test_a_revision_that_is_forgotten_is_gone(kube: Kube, leases: str) -> None:
     since = revision(kube, leases)
     kube.request("POST", leases, {"metadata": {"name": "a"}})

@@ -49,6 +49,17 @@ def test_a_schema_that_would_not_be_enforced_is_refused(
     assert "the embedded lab server does not enforce this" in cause["message"]
 
 
+@pytest.mark.parametrize("parameter", ["resourceVersionMatch", "sendInitialEvents"])
+@pytest.mark.parametrize("watch", ["true", "false"])
+def test_a_list_that_would_not_be_as_asked_is_refused(
+    embedded_kube: Kube, parameter: str, watch: str
+) -> None:
+    params = {parameter: "NotOlderThan", "resourceVersion": "1", "watch": watch}
+    code, answer = embedded_kube.request("GET", "/api/v1/nodes", params=params)
+    assert code == 400
+    assert f"{parameter}: the embedded lab server does not serve this" in answer["message"]
+
+
 def test_a_changed_definition_holds_at_once(embedded_kube: Kube) -> None:
     path = "/apis/embedded.example.com/v1alpha1/repairs"
     assert embedded_kube.request("POST", DEFINITIONS, definition())[0] == 201

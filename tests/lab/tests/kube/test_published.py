@@ -15,5 +15,5 @@ def test_the_schema_file_is_what_the_real_server_publishes(real_kube: RealKube) 
     code, document = real_kube.request("GET", "/openapi/v2")
     assert code == 200
     assert json.loads(TARGET.read_text()) == compact(document), (
-        "write it anew: python -m tests.lab.kube.published"
+        "write it again: python -m tests.lab.kube.published"
     )
