@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bot.stage import Stage, people
+from tests.bot.harness import Stage, people
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.lab.manifests import apply_identities

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.incidents.progress import JournalEntry, Phase, StepState
 from reconciler.repair.resource import PreState, RepairStatus
-from tests.bot.stage import BOOT, NEXT_BOOT, Stage
+from tests.bot.harness import BOOT, NEXT_BOOT, Stage
 from tests.lab.kube.kube import Kube
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)

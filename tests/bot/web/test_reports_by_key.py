@@ -7,7 +7,7 @@ import msgspec
 
 from checks.posted import shrink
 from checks.report import AUDIENCE, NodeReport
-from tests.bot.stage import Agent, Stage, reboot_required
+from tests.bot.harness import Agent, Stage, reboot_required
 
 
 def post(stage: Stage, agent: Agent, report: NodeReport, taken: NodeReport | None) -> httpx.Response:

@@ -12,7 +12,7 @@ from checks.finding import Action, Severity
 from checks.report import AUDIENCE
 from reconciler.incidents.progress import JournalEntry, StepState
 from reconciler.repair.resource import RepairStatus
-from tests.bot.stage import (
+from tests.bot.harness import (
     APPROVER,
     CHANNEL,
     GUEST,
