@@ -215,7 +215,7 @@ class Stage:
         )
 
     def click(self, message: Mapping[str, Any], action: str, user: str, **how: Any) -> None:
-        """Click, once the app is there to hear it, and have it acknowledged."""
+        """DecisionRequest, once the app is there to hear it, and have it acknowledged."""
         self.wait("the app's connection", lambda: self.slack.connections or self.slack.http.request_url)
         delivery = self.slack.click(CHANNEL, message["ts"], action, user, **how)
         assert delivery.acked, delivery.why

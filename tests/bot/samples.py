@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.incidents.approve import Account, Click, World
+from bot.incidents.approve import Account, DecisionRequest, NodeObservation
 from bot.incidents.incident import Decision, Incident, Offer, State
 from checks.finding import Action, Finding, Severity
 from reconciler.config.schema import Approver as Listed
@@ -134,19 +134,19 @@ def account(**fields: Any) -> Account:
     return Account(**{**base, **fields})
 
 
-def click(about: Incident, **fields: Any) -> Click:
+def click(about: Incident, **fields: Any) -> DecisionRequest:
     """A click on the buttons of `about` as it is shown now."""
     base: dict[str, Any] = {
         "user": "U0APPROVER", "account": account(), "incident": about.id,
-        "revision": about.revision, "stamp": about.stamp,
+        "revision": about.revision, "stamp": about.offer_digest,
     }  # fmt: skip
-    return Click(**{**base, **fields})
+    return DecisionRequest(**{**base, **fields})
 
 
-def world(**fields: Any) -> World:
+def world(**fields: Any) -> NodeObservation:
     """The world as the incident shows it."""
     base: dict[str, Any] = {"node_uid": "uid-01", "boot_id": BOOT, "covered": True, "fresh": True}
-    return World(**{**base, **fields})
+    return NodeObservation(**{**base, **fields})
 
 
 def in_state(state: State) -> Incident:

@@ -11,7 +11,7 @@ from bot.incidents.approve import (
     Denial,
     Denied,
     Granted,
-    World,
+    NodeObservation,
     decide,
     decide_again,
     decide_rejection,
@@ -60,11 +60,11 @@ def test_the_email_is_compared_without_case_and_the_listed_spelling_is_recorded(
 )
 def test_only_listed_people_decide_approve_reject_or_reopen(who: Account | None, why: Denial) -> None:
     about = incident()
-    pressed = click(about, account=who)
-    assert verdict_of(decide(pressed, about, config(), world(), LATER)) is why
-    assert verdict_of(decide_rejection(pressed, about, config(), LATER)) is why
-    assert verdict_of(decide_reopening(pressed, in_state(State.LAPSED), config())) is why
-    assert verdict_of(decide_again(pressed, about, config(), world())) is why
+    clicked = click(about, account=who)
+    assert verdict_of(decide(clicked, about, config(), world(), LATER)) is why
+    assert verdict_of(decide_rejection(clicked, about, config(), LATER)) is why
+    assert verdict_of(decide_reopening(clicked, in_state(State.LAPSED), config())) is why
+    assert verdict_of(decide_again(clicked, about, config(), world())) is why
 
 
 def test_without_the_list_of_approvers_nobody_decides() -> None:
@@ -76,15 +76,17 @@ def test_without_the_list_of_approvers_nobody_decides() -> None:
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        (None, Denial.WORLD_UNREADABLE),
+        (None, Denial.NODE_UNREADABLE),
         (world(node_uid=None), Denial.NODE_CHANGED),
         (world(node_uid="uid-99"), Denial.NODE_CHANGED),
         (world(boot_id="another"), Denial.NODE_CHANGED),
         (world(fresh=False), Denial.FINDINGS_CHANGED),
-        (world(covered=False, newcomers=(pod("new"),)), Denial.PLAN_CHANGED),
+        (world(covered=False, uncovered_pods=(pod("new"),)), Denial.PLAN_CHANGED),
     ],
 )
-def test_an_approval_of_something_else_than_the_world_is_denied(seen: World | None, why: Denial) -> None:
+def test_an_approval_of_something_else_than_the_world_is_denied(
+    seen: NodeObservation | None, why: Denial
+) -> None:
     about = incident()
     assert verdict_of(decide(click(about), about, config(), seen, LATER)) is why
     assert verdict_of(decide_again(click(about), about, config(), seen)) is why
@@ -92,16 +94,16 @@ def test_an_approval_of_something_else_than_the_world_is_denied(seen: World | No
 
 def test_a_changed_plan_names_the_new_pods() -> None:
     about = incident()
-    found = decide(click(about), about, config(), world(covered=False, newcomers=(pod("new"),)), LATER)
+    found = decide(click(about), about, config(), world(covered=False, uncovered_pods=(pod("new"),)), LATER)
     assert isinstance(found, Denied)
     assert found.detail == "train/new"
 
 
 def test_a_click_on_an_older_message_decides_nothing() -> None:
     about = incident(revision=4)
-    for pressed in (click(about, revision=3), click(about, revision=5), click(about, stamp="0" * 16)):
-        assert verdict_of(decide(pressed, about, config(), world(), LATER)) is Denial.SUPERSEDED
-        assert verdict_of(decide_rejection(pressed, about, config(), LATER)) is Denial.SUPERSEDED
+    for clicked in (click(about, revision=3), click(about, revision=5), click(about, offer_digest="0" * 16)):
+        assert verdict_of(decide(clicked, about, config(), world(), LATER)) is Denial.SUPERSEDED
+        assert verdict_of(decide_rejection(clicked, about, config(), LATER)) is Denial.SUPERSEDED
 
 
 def test_an_offer_can_be_taken_to_the_last_moment_and_not_after() -> None:
@@ -149,11 +151,17 @@ def test_no_combination_with_anything_unreadable_or_different_is_granted() -> No
     accounts = (account(), None, account(guest=True))
     configs = (config(), None, config(("Somebody", "else@example.com")))
     worlds = (world(), None, world(fresh=False), world(covered=False), world(boot_id="x"))
-    stamps = (about.stamp, "0" * 16)
+    stamps = (about.offer_digest, "0" * 16)
     times = (LATER, NOW + timedelta(hours=2))
-    for who, listed, seen, stamp, now in product(accounts, configs, worlds, stamps, times):
-        good = (who, listed, seen, stamp, now) == (accounts[0], configs[0], worlds[0], stamps[0], times[0])
-        found = decide(click(about, account=who, stamp=stamp), about, listed, seen, now)
+    for who, listed, seen, offer_digest, now in product(accounts, configs, worlds, stamps, times):
+        good = (who, listed, seen, offer_digest, now) == (
+            accounts[0],
+            configs[0],
+            worlds[0],
+            stamps[0],
+            times[0],
+        )
+        found = decide(click(about, account=who, offer_digest=offer_digest), about, listed, seen, now)
         assert isinstance(found, Granted) == good
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.incidents.incident import TABLE, IncidentEvent, State, follow, is_worse, worst
+from bot.incidents.incident import TABLE, IncidentEvent, State, transition, is_worse, worst
 from checks.finding import Action, Severity
 from tests.bot.samples import finding, in_state, incident, offer, pod
 
@@ -48,7 +48,7 @@ def test_an_event_moves_the_incident_and_its_revision_or_changes_nothing(
     state: State, event: IncidentEvent
 ) -> None:
     before = in_state(state)
-    after = follow(before, event, attempt=9)
+    after = transition(before, event, attempt=9)
     if (state, event) not in TABLE:
         assert after is None
     else:
@@ -83,7 +83,7 @@ def test_the_stamp_changes_with_everything_an_approver_was_shown() -> None:
         replace(base, offer=None),
         replace(base, id="gpu-01-ffffff"),
     ]
-    assert len({each.stamp for each in (base, *others)}) == len(others) + 1
+    assert len({each.offer_digest for each in (base, *others)}) == len(others) + 1
 
 
 def test_the_stamp_does_not_change_with_counts_and_words() -> None:
@@ -91,7 +91,7 @@ def test_the_stamp_does_not_change_with_counts_and_words() -> None:
     noisier = replace(
         base, findings=(finding(count=1_000, summary="other words", last_seen=9e9),), revision=7
     )
-    assert noisier.stamp == base.stamp
+    assert noisier.offer_digest == base.offer_digest
 
 
 def test_the_path_is_by_month_of_opening() -> None:

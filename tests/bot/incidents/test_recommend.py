@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.incidents.recommend import PROVIDER, RUNGS, covers, leading, recommend
+from bot.incidents.recommend import PROVIDER, OFFER_RULES, covers, leading, recommend
 from checks.finding import Action, Severity
 from reconciler.incidents.records import Cause
 from reconciler.repair.steps import STEPS
@@ -43,7 +43,7 @@ def test_without_a_way_to_reset_the_node_nothing_is_offered_and_the_reason_is_sa
 
 def test_what_is_not_built_says_so() -> None:
     for action in (Action.RESET_GPU, Action.REPROVISION, Action.FAILOVER, Action.REMOVE):
-        assert "This version cannot" in RUNGS[action].but
+        assert "This version cannot" in OFFER_RULES[action].but
 
 
 def test_a_reboot_in_place_of_a_failover_says_that_it_may_not_help() -> None:

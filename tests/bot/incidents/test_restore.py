@@ -9,7 +9,7 @@ import yaml
 from bot.incidents.value import TS
 
 from bot.incidents import next_commit as events
-from bot.incidents.incident import Closure, Incident, IncidentEvent, State, follow
+from bot.incidents.incident import Closure, Incident, IncidentEvent, State, transition
 from bot.incidents.next_commit import wanted
 from bot.incidents.restore import IncidentRecords, catch_up, restore, story
 from reconciler.incidents.digests import action_id
@@ -223,8 +223,8 @@ def test_rejections_are_numbered_by_those_before() -> None:
 
 def test_a_second_attempt_has_its_own_files_and_action() -> None:
     again = back(restore(told(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))))
-    offered = follow(again, IncidentEvent.OFFER_CHANGED, offer=offer(pod()))
-    deciding = follow(back(offered), IncidentEvent.DECIDED, decision=decision(attempt=2))
+    offered = transition(again, IncidentEvent.OFFER_CHANGED, offer=offer(pod()))
+    deciding = transition(back(offered), IncidentEvent.DECIDED, decision=decision(attempt=2))
     made = some(events.decision(back(deciding)))
     assert sorted(path.split("/")[-1] for path in made.files) == ["approval-2.yaml", "repair-2.yaml"]
     assert (

@@ -9,7 +9,7 @@ import pytest
 from bot.incidents.incident import Incident, IncidentEvent, State
 from bot.incidents.reports import Reception, ReportStore
 from bot.incidents.store import IncidentStore, OpenIncident
-from bot.loops.detect import DetectionTimes, notice
+from bot.loops.detect import DetectionTimes, detect
 from bot.metrics import Metrics
 from checks.finding import Action, Finding, Severity
 from checks.report import Inventory, NodeReport
@@ -42,12 +42,12 @@ class Scene:
     def __post_init__(self) -> None:
         self.store = IncidentStore("example", Metrics(), lambda: self.now)
         self.store.config, self.store.read_git = config(), True
-        self.store.know([node()])
+        self.store.set_nodes([node()])
         self.reports = ReportStore(lambda: self.now)
 
     def pass_time(self, **span: float) -> None:
         self.now += timedelta(**span)
-        notice(self.store, self.reports.all(), PATIENCE)
+        detect(self.store, self.reports.all(), PATIENCE)
 
     def hear(
         self, *findings: Finding, name: str = "gpu-01", boot: str = BOOT, blind: tuple[Finding, ...] = ()
@@ -59,7 +59,7 @@ class Scene:
                 inventory=Inventory(gpus=None), findings=findings, blind_spots=blind,
             )
         )  # fmt: skip
-        notice(self.store, self.reports.all(), PATIENCE)
+        detect(self.store, self.reports.all(), PATIENCE)
 
     @property
     def open_incident(self) -> OpenIncident:
@@ -70,8 +70,8 @@ class Scene:
     def incident(self) -> Incident:
         return self.open_incident.incident
 
-    def put(self, **changes: object) -> None:
-        self.store.put(self.open_incident, replace(self.incident, **changes))  # type: ignore[arg-type]
+    def set_incident(self, **changes: object) -> None:
+        self.store.set_incident(self.open_incident, replace(self.incident, **changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -101,14 +101,14 @@ def test_nothing_is_opened_before_git_and_the_nodes_are_known(scene: Scene) -> N
 def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(scene: Scene) -> None:
     scene.hear(finding(), name="gpu-02")
     assert not scene.store.by_id
-    scene.store.know([node(), node("gpu-02", "uid-02")])
+    scene.store.set_nodes([node(), node("gpu-02", "uid-02")])
     scene.hear(finding(), name="gpu-02")
     assert scene.incident.node == "gpu-02"
 
 
 def test_worse_findings_ask_again_and_the_offer_starts_anew(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(state=State.DECLINED, offer=offer(pod()), decision=decision(approves=False))
+    scene.set_incident(state=State.DECLINED, offer=offer(pod()), decision=decision(approves=False))
     scene.now += timedelta(minutes=30)
     scene.hear(finding(), finding(code="79", action=Action.FAILOVER))
     assert (scene.incident.state, scene.incident.worsened) == (State.OPEN, True)
@@ -119,7 +119,7 @@ def test_after_a_restart_a_refusal_of_all_these_findings_is_not_asked_about_agai
     both = (finding(), finding(code="79", action=Action.FAILOVER))
     scene.hear(finding())
     about = evidence_digest(BOOT, both)
-    scene.put(state=State.DECLINED, decision=decision(approves=False, evidence_digest=about))
+    scene.set_incident(state=State.DECLINED, decision=decision(approves=False, evidence_digest=about))
     scene.hear(*both)
     assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 2)
     scene.hear(*both, finding(code="48", action=Action.RESET_GPU))
@@ -128,7 +128,7 @@ def test_after_a_restart_a_refusal_of_all_these_findings_is_not_asked_about_agai
 
 def test_fewer_findings_are_shown_and_leave_a_refusal_as_it_is(scene: Scene) -> None:
     scene.hear(finding(), finding(code="79"))
-    scene.put(state=State.DECLINED)
+    scene.set_incident(state=State.DECLINED)
     before = scene.incident.revision
     scene.hear(finding())
     assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 1)
@@ -200,7 +200,7 @@ def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speak
 
 
 def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(scene: Scene) -> None:
-    scene.store.know([node(), node("cpu-01", "uid-09", pool="none")])
+    scene.store.set_nodes([node(), node("cpu-01", "uid-09", pool="none")])
     scene.pass_time(seconds=91)
     assert scene.incident.node == "gpu-01"
 
@@ -209,7 +209,7 @@ def test_a_node_that_joins_later_has_its_three_reports_time_too(scene: Scene) ->
     scene.hear()
     scene.now += timedelta(hours=1)
     scene.hear()
-    scene.store.know([node(), node("gpu-02", "uid-02")])
+    scene.store.set_nodes([node(), node("gpu-02", "uid-02")])
     scene.pass_time(seconds=90)
     assert not scene.store.by_id
     scene.hear()
@@ -220,7 +220,7 @@ def test_a_node_that_joins_later_has_its_three_reports_time_too(scene: Scene) ->
 def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(scene: Scene) -> None:
     scene.hear(finding())
     for state in (State.APPROVED, State.REPAIRING):
-        scene.put(state=state)
+        scene.set_incident(state=state)
         before = scene.incident
         scene.hear(finding(code="79"), finding(subsystem="edac", check="edac", code="edac-ue"), boot=NEW_BOOT)
         scene.hear(boot=NEW_BOOT)
@@ -230,34 +230,34 @@ def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(scene
 
 def test_what_is_still_wrong_when_a_repair_has_ended_is_opened_then(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(state=State.REPAIRING)
+    scene.set_incident(state=State.REPAIRING)
     other = finding(subsystem="edac", check="edac", code="edac-ue")
     scene.hear(other, boot=NEW_BOOT)
-    scene.put(state=State.CLOSED)
+    scene.set_incident(state=State.CLOSED)
     scene.hear(other, boot=NEW_BOOT)
     assert scene.store.find("uid-01", Cause.HOST) is not None
 
 
 def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(offer=offer(pod()))
-    stamp = scene.incident.stamp
+    scene.set_incident(offer=offer(pod()))
+    offer_digest = scene.incident.offer_digest
     scene.hear(finding(), boot=NEW_BOOT)
     assert (scene.incident.boot_id, scene.incident.opened_boot_id) == (NEW_BOOT, BOOT)
-    assert scene.incident.stamp != stamp
-    assert scene.open_incident.looked_at is None
+    assert scene.incident.offer_digest != offer_digest
+    assert scene.open_incident.pods_read_at is None
 
 
 def test_a_changed_finding_voids_a_decision_in_flight(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(state=State.DECIDING, decision=decision(), offer=offer(pod()))
+    scene.set_incident(state=State.DECIDING, decision=decision(), offer=offer(pod()))
     scene.hear(finding(severity=Severity.WARNING))
     assert (scene.incident.state, scene.incident.decision) == (State.OPEN, None)
 
 
 def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(state=State.DECIDING, decision=decision(), offer=offer(pod(), minutes=60))
+    scene.set_incident(state=State.DECIDING, decision=decision(), offer=offer(pod(), minutes=60))
     scene.now += timedelta(minutes=59)
     scene.hear(finding())
     assert scene.incident.state is State.DECIDING
@@ -268,7 +268,7 @@ def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(sc
 
 def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> None:
     scene.hear(finding())
-    scene.store.know([node(uid="uid-77")])
+    scene.store.set_nodes([node(uid="uid-77")])
     scene.pass_time(seconds=1)
     ended = next(
         open_incident.incident
@@ -281,8 +281,8 @@ def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> No
 def test_the_same_fault_again_is_a_new_incident_with_a_new_id(scene: Scene) -> None:
     scene.hear(finding())
     first = scene.incident.id
-    scene.put(state=State.CLOSED)
-    scene.store.drop(first)
+    scene.set_incident(state=State.CLOSED)
+    scene.store.remove(first)
     scene.hear(finding())
     assert scene.incident.id != first
     assert scene.incident.id.startswith("gpu-01-")
@@ -290,13 +290,13 @@ def test_the_same_fault_again_is_a_new_incident_with_a_new_id(scene: Scene) -> N
 
 def test_a_held_incident_waits_for_a_person_however_healthy_the_node_looks(scene: Scene) -> None:
     scene.hear(finding())
-    scene.put(state=State.HELD)
+    scene.set_incident(state=State.HELD)
     scene.hear()
     for _ in range(12):
         scene.now += timedelta(seconds=30)
         scene.hear()
     assert scene.incident.state is State.HELD
-    assert scene.store.follow(scene.open_incident, IncidentEvent.RESOLVED)
+    assert scene.store.transition(scene.open_incident, IncidentEvent.RESOLVED)
 
 
 def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot() -> None:
@@ -331,12 +331,12 @@ def test_what_a_repair_brings_about_opens_nothing_until_it_has_ended(
 ) -> None:
     disk = replace_finding(finding(), check="nvme", subsystem="nvme", code="nvme-dead", gpu=None)
     scene.hear(disk)
-    scene.put(state=state)
+    scene.set_incident(state=state)
     shaken = replace_finding(finding(), check=subsystem, subsystem=subsystem, code=code)
     scene.hear(disk, shaken)
     scene.pass_time(minutes=1)
     assert [each.cause for each in scene.store.incidents] == [Cause.STORAGE]
-    scene.put(state=State.OPEN)
+    scene.set_incident(state=State.OPEN)
     scene.hear(disk, shaken)
     assert {each.cause for each in scene.store.incidents} == {Cause.STORAGE, Cause.GPU}
 

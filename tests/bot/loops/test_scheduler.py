@@ -1,4 +1,4 @@
-"""Every step goes on for ever: late, rung, failing or slow, and never twice at once."""
+"""Every step goes on for ever: late, rule, failing or slow, and never twice at once."""
 
 import asyncio
 import time

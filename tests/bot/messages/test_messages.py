@@ -47,7 +47,7 @@ BUSY = offer(
 BUDGET = "3 pods left: train/worker-0 is blocked by PodDisruptionBudget training (Cannot evict pod)"
 
 
-def standing(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> IncidentView:
+def view(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> IncidentView:
     return IncidentView(about, recommend(about.cause, about.findings, provider), trouble)
 
 
@@ -123,28 +123,28 @@ ROOTS = {
 
 @pytest.mark.parametrize("name", ROOTS)
 def test_root(name: str, snapshot: Snapshot) -> None:
-    message = root(standing(ROOTS[name]))
+    message = root(view(ROOTS[name]))
     assert validate(message) == []
     snapshot(as_json(message))
 
 
 def test_root_without_a_way_to_reset_the_node(snapshot: Snapshot) -> None:
-    message = root(standing(incident(offer=None), provider=None))
+    message = root(view(incident(offer=None), provider=None))
     assert validate(message) == []
     snapshot(as_json(message))
 
 
 def test_root_names_the_boards_that_are_known_and_never_more_than_fit() -> None:
-    message = root(standing(incident(boards=(("0000:1b:00.0", "1653923026510"),))))
+    message = root(view(incident(boards=(("0000:1b:00.0", "1653923026510"),))))
     assert validate(message) == []
     assert "GPU 0000:1b:00.0 is board 1653923026510" in str(message.blocks)
     many = tuple((f"0000:{number:02x}:00.0", "".join(HOSTILE) * 40) for number in range(64))
-    assert validate(root(standing(incident(boards=many)))) == []
+    assert validate(root(view(incident(boards=many)))) == []
 
 
 def test_root_while_git_is_away(snapshot: Snapshot) -> None:
     trouble = "Git cannot be written just now, so this is not recorded yet; it is tried again."
-    message = root(standing(in_state(State.DECIDING), trouble=trouble))
+    message = root(view(in_state(State.DECIDING), trouble=trouble))
     assert validate(message) == []
     snapshot(as_json(message))
 
@@ -279,7 +279,7 @@ def harmless(text: str, mentioned: tuple[str, ...] = ()) -> bool:
 def test_no_incident_makes_a_message_that_slack_refuses_or_that_speaks_for_a_log_line(
     about: Incident, trouble: str
 ) -> None:
-    first = root(standing(about, trouble=trouble))
+    first = root(view(about, trouble=trouble))
     assert validate(first) == []
     assert all(harmless(text) for text in interpreted(first))
     for each in replies(about):

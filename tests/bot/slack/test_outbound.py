@@ -29,24 +29,24 @@ def slack() -> Iterator[Slack]:
         yield emulator
 
 
-def with_speaker(slack: Slack, work: Callable[[SlackChat], Awaitable[Any]]) -> Any:
+def with_chat(slack: Slack, work: Callable[[SlackChat], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         chat = SlackChat.connect(slack.base_url, 2, lambda: slack.bot_token, CHANNEL, Metrics())
-        await chat.introduce()
+        await chat.authenticate()
         return await work(chat)
 
     return asyncio.run(run())
 
 
-def test_what_was_posted_is_found_again_with_its_mark(slack: Slack) -> None:
+def test_what_was_posted_is_found_again_with_its_metadata(slack: Slack) -> None:
     async def work(chat: SlackChat) -> Any:
         ts = await chat.post(HELLO, MARK)
         await chat.post(HELLO, MessageMetadata("gpu-01-a1b2c3", "approved-1", "e" * 16, 3, "s" * 16), ts)
         return ts, await chat.roots(SINCE), await chat.thread(CHANNEL, ts)
 
-    ts, roots, thread = with_speaker(slack, work)
-    assert [(each.ts, each.mark) for each in roots] == [(ts, MARK)]
-    assert [each.mark.part for each in thread] == ["root", "approved-1"]
+    ts, roots, thread = with_chat(slack, work)
+    assert [(each.ts, each.metadata) for each in roots] == [(ts, MARK)]
+    assert [each.metadata.part for each in thread] == ["root", "approved-1"]
 
 
 def test_metadata_that_somebody_else_wrote_is_not_believed(slack: Slack) -> None:
@@ -60,21 +60,21 @@ def test_metadata_that_somebody_else_wrote_is_not_believed(slack: Slack) -> None
     async def work(chat: SlackChat) -> Any:
         return await chat.roots(SINCE)
 
-    assert with_speaker(slack, work) == ()
+    assert with_chat(slack, work) == ()
 
 
 def test_no_post_unfurls_links(slack: Slack) -> None:
     async def work(chat: SlackChat) -> Any:
         await chat.post(HELLO, MARK)
 
-    with_speaker(slack, work)
+    with_chat(slack, work)
     (call,) = slack.calls("chat.postMessage")
     assert (str(call.args["unfurl_links"]).lower(), str(call.args["unfurl_media"]).lower()) in (
         ("false", "false"), ("0", "0"),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@pytest.metadata.parametrize(
     ("plan", "expected"),
     [
         (lambda faults: faults.ratelimited("chat.postMessage", 7), ChatUnavailableError),
@@ -97,7 +97,7 @@ def test_how_a_call_ended_is_told_for_what_it_is_and_it_is_sent_once(
         with pytest.raises(expected):
             await chat.post(HELLO, MARK)
 
-    with_speaker(slack, work)
+    with_chat(slack, work)
     assert len(slack.calls("chat.postMessage")) <= 1
     assert len(slack.messages(CHANNEL)) <= 1
 
@@ -111,7 +111,7 @@ def test_a_limited_method_is_paused_and_the_others_are_not(slack: Slack) -> None
         assert await chat.account(APPROVER) is not None
         return found.value.retry_after_seconds
 
-    assert 5 < with_speaker(slack, work) <= 7
+    assert 5 < with_chat(slack, work) <= 7
     assert len(slack.calls("chat.postMessage")) == 1
 
 
@@ -124,7 +124,7 @@ def test_a_slack_that_is_away_is_unavailable_and_nothing_is_lost(slack: Slack) -
         await asyncio.sleep(1.1)
         await chat.post(HELLO, MARK)
 
-    with_speaker(slack, work)
+    with_chat(slack, work)
     assert len(slack.messages(CHANNEL)) == 1
 
 
@@ -132,7 +132,7 @@ def test_accounts_are_what_slack_says(slack: Slack) -> None:
     async def work(chat: SlackChat) -> Any:
         return [await chat.account(user) for user in (APPROVER, GUEST, SHY, ROBOT, "U0NOBODY")]
 
-    approver, guest, shy, robot, nobody = with_speaker(slack, work)
+    approver, guest, shy, robot, nobody = with_chat(slack, work)
     assert (approver.email, approver.bot, approver.guest) == ("approver@example.com", False, False)
     assert guest.guest
     assert shy.email is None
@@ -145,7 +145,7 @@ def test_the_token_is_read_again_for_each_call(slack: Slack) -> None:
 
     async def run() -> None:
         chat = SlackChat.connect(slack.base_url, 2, lambda: next(tokens), CHANNEL, Metrics())
-        await chat.introduce()
+        await chat.authenticate()
         with pytest.raises(ChatUnavailableError):
             await chat.account(APPROVER)
 
