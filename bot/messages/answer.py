@@ -49,7 +49,7 @@ _DENIALS: Final[Mapping[Denial, str]] = {
 
 def denied(why: Denied) -> Message:
     """Return the answer to a person whose click decided nothing."""
-    text = " ".join(part for part in (_reason(why), "Nothing was decided.") if part)
+    text = " ".join(part for part in (_reason(why), "Your click changed nothing.") if part)
     return Message(text, (section(text),))
 
 

@@ -143,7 +143,7 @@ def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
 
 _WHY: Final = {
     CloseReason.REPAIRED: "The repair succeeded.",
-    CloseReason.CLEARED: "The findings cleared and stayed away; nothing was done to the node.",
+    CloseReason.CLEARED: "The findings cleared and stayed away.",
     CloseReason.NODE_GONE: "The node is no longer in the cluster.",
     CloseReason.RESOLVED: "A person marked it as fixed.",
     CloseReason.RECORDED: "It was closed in Git.",

@@ -137,9 +137,11 @@ def _recommended(view: IncidentView) -> Iterator[Block]:
 
 def _disturbs(plan: Plan) -> str:
     action = words.action_words(plan.action).noun
-    keeps = "Local disks are kept" if plan.keeps_local_data else "*Local data on the node is lost*"
+    lost = "Data in memory is lost; local disks are kept."
+    if not plan.keeps_local_data:
+        lost = "*Data in memory and on local disks is lost.*"
     pods = _riskiest_first(plan.disturbs)
-    lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {keeps}. Data in memory is lost."]
+    lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {lost}"]
     lines += [words.pod_line(pod) for pod in pods[:PODS_SHOWN]]
     if len(pods) > PODS_SHOWN:
         lines.append(f"• and {words.plural(len(pods) - PODS_SHOWN, 'more pod')}")

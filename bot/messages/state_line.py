@@ -39,7 +39,8 @@ def _lines(incident: Incident) -> Iterator[str]:
             yield from _open(incident)
         case State.LAPSED:
             at = f" at {when(incident.offer.expires_at)}" if incident.offer else ""
-            yield f"*Nobody decided:* the offer lapsed{at}. Nothing was done to the node."
+            yield f"*Nobody decided:* the offer lapsed{at}."
+            yield from _earlier_repair(incident)
         case State.REPAIRING:
             yield from _repairing(incident)
         case State.HELD:
@@ -60,6 +61,14 @@ def _after_decision(incident: Incident) -> Iterator[str]:
         yield f"{decided(decision)}. This is recorded in Git; next, the reconciler starts the repair."
     else:
         yield f"{decided(decision)}: {escape(decision.reason, REASON)}"
+        yield from _earlier_repair(incident)
+
+
+def _earlier_repair(incident: Incident) -> Iterator[str]:
+    if incident.outcomes:
+        yield from left_on_node(incident.outcomes[-1])
+    else:
+        yield "Nothing was done to the node."
 
 
 def _open(incident: Incident) -> Iterator[str]:
@@ -112,7 +121,7 @@ def _held(incident: Incident) -> Iterator[str]:
     outcome = incident.outcomes[-1]
     yield f"*Held:* {escape(outcome.reason, REASON)}.{owner(outcome)}"
     yield from left_on_node(outcome)
-    yield "Look at the node. Then press *Mark as fixed*, or *Offer again* to repair it once more."
+    yield "Look at the node. When it is healthy, press *Mark as fixed*."
 
 
 def owner(outcome: RepairOutcome) -> str:
@@ -129,9 +138,9 @@ def left_on_node(outcome: RepairOutcome) -> Iterator[str]:
     elif CORDON.name in outcome.kept:
         node = escape(outcome.node, words.NAME)
         put_back = f"`kubectl uncordon {node}` and `kubectl taint nodes {node} {TAINT}-`"
-        yield f"The node is still cordoned. When it is healthy, {put_back} put it back into service."
+        yield f"The repair left the node cordoned. When it is healthy, {put_back} put it back into service."
     else:
-        yield "The repair no longer cordons the node."
+        yield "The repair left no cordon on the node."
     others = [words.step_words(outcome.action, each).done for each in outcome.kept if each != CORDON.name]
     if others:
         yield f"Still in place: {escape(', '.join(others), REASON)}."
@@ -148,7 +157,8 @@ def _closed(incident: Incident) -> Iterator[str]:
             yield ended(incident.outcomes[-1])
             yield f"*Closed* at {at}, {words.span(ending.at - incident.opened_at)} after it opened."
         case CloseReason.CLEARED:
-            yield f"*Closed* at {at}: the findings cleared and stayed away. Nothing was done to the node."
+            yield f"*Closed* at {at}: the findings cleared and stayed away."
+            yield from _earlier_repair(incident)
         case CloseReason.NODE_GONE:
             yield f"*Closed* at {at}: the node is no longer in the cluster."
         case CloseReason.RESOLVED:

@@ -1,7 +1,5 @@
 """Stages for the bot's integration tests."""
 
-import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,18 +58,3 @@ def set_stage(cluster_api: Kube, tmp_path: Path) -> Iterator[Callable[..., Stage
         yield make
         for stage in made:
             stage.close()
-
-
-@pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> Callable[[object], None]:
-    """Compares with the file named after the test; UPDATE_SNAPSHOTS=1 writes it anew."""
-
-    def compare(value: object) -> None:
-        name = request.node.name.removeprefix("test_").replace("[", "-").rstrip("]")
-        file = Path(__file__).parent / "snapshots" / f"{name}.json"
-        text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-        if os.environ.get("UPDATE_SNAPSHOTS"):
-            file.write_text(text)
-        assert text == file.read_text(), f"{file} differs; if the new words are right, set UPDATE_SNAPSHOTS=1"
-
-    return compare

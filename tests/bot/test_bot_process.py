@@ -186,7 +186,7 @@ def test_only_approvers_decide_and_everybody_else_is_told_why(stage: Stage) -> N
         (ROBOT, "Only people"),
     ):
         stage.click(root, "approve", user)
-        assert "Nothing was decided." in stage.told(user, why)
+        assert "Your click changed nothing." in stage.told(user, why)
     assert stage.git("rev-parse", "incidents") == before
     denied = stage.http.get("/metrics").text
     assert 'clusterwright_bot_denied_clicks_total{reason="not-an-approver"}' in denied

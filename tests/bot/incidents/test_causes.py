@@ -72,7 +72,18 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def test_the_scan_sees_checks_and_kernel_parsers() -> None:
-    assert {"xid", "sxid", "ext4", "mce", "edac", "nvlink", "clock", "service", "agent", "slurm"} <= subsystems(ROOT)
+    assert {
+        "xid",
+        "sxid",
+        "ext4",
+        "mce",
+        "edac",
+        "nvlink",
+        "clock",
+        "service",
+        "agent",
+        "slurm",
+    } <= subsystems(ROOT)
 
 
 def test_every_subsystem_of_the_checks_has_a_cause() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.incidents.incident import TABLE, IncidentEvent, State, transition, is_worse, worst
+from bot.incidents.incident import TABLE, IncidentEvent, State, is_worse, transition, worst
 from checks.finding import Action, Severity
 from tests.bot.samples import finding, in_state, incident, offer, pod
 
@@ -70,7 +70,7 @@ def test_every_state_can_be_reached_and_left_for_closed() -> None:
     assert leaving == set(State) - {State.CLOSED}
 
 
-def test_the_stamp_changes_with_everything_an_approver_was_shown() -> None:
+def test_the_offer_digest_changes_with_everything_an_approver_was_shown() -> None:
     base = incident()
     others = [
         replace(base, node_uid="uid-02"),
@@ -86,7 +86,7 @@ def test_the_stamp_changes_with_everything_an_approver_was_shown() -> None:
     assert len({each.offer_digest for each in (base, *others)}) == len(others) + 1
 
 
-def test_the_stamp_does_not_change_with_counts_and_words() -> None:
+def test_the_offer_digest_does_not_change_with_counts_and_words() -> None:
     base = incident()
     noisier = replace(
         base, findings=(finding(count=1_000, summary="other words", last_seen=9e9),), revision=7

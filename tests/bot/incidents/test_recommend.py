@@ -2,11 +2,12 @@
 
 import pytest
 
-from bot.incidents.recommend import PROVIDER, OFFER_RULES, covers, leading, recommend
+from bot.incidents.recommend import OFFER_RULES, UNREACHABLE, leading, recommend
 from checks.finding import Action, Severity
 from reconciler.incidents.records import Cause
-from reconciler.repair.steps import STEPS
-from tests.bot.samples import finding, pod
+from reconciler.repair.actions.registry import ACTIONS
+from reconciler.repair.providers.redfish import KIND
+from tests.bot.samples import finding
 
 WANTED = {
     Action.NONE: None,
@@ -21,33 +22,33 @@ WANTED = {
 
 @pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
 def test_each_first_action_is_offered_as_decided(action: Action) -> None:
-    found = recommend(Cause.GPU, (finding(code="0", action=action),), PROVIDER)
+    found = recommend(Cause.GPU, (finding(code="0", action=action),), KIND)
     assert (found.wanted, found.offered) == (action, WANTED[action])
     assert found.why
     assert bool(found.but) == (action not in (Action.NONE, Action.ASK, Action.REBOOT))
 
 
 @pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
-def test_only_what_has_steps_is_ever_offered(action: Action) -> None:
-    offered = recommend(Cause.GPU, (finding(action=action),), PROVIDER).offered
-    assert offered is None or offered in STEPS
+def test_only_a_registered_action_is_offered(action: Action) -> None:
+    offered = recommend(Cause.GPU, (finding(action=action),), KIND).offered
+    assert offered is None or offered in ACTIONS
 
 
 @pytest.mark.parametrize("action", list(Action), ids=lambda each: each.value)
-def test_without_a_way_to_reset_the_node_nothing_is_offered_and_the_reason_is_said(action: Action) -> None:
+def test_a_node_without_a_provider_is_offered_nothing_and_the_reason_is_given(action: Action) -> None:
     found = recommend(Cause.GPU, (finding(action=action),), None)
     assert found.offered is None
     if WANTED[action]:
-        assert "in no pool" in found.but
+        assert found.but == UNREACHABLE
 
 
 def test_what_is_not_built_says_so() -> None:
     for action in (Action.RESET_GPU, Action.REPROVISION, Action.FAILOVER, Action.REMOVE):
-        assert "This version cannot" in OFFER_RULES[action].but
+        assert "This version cannot" in OFFER_RULES[action].missing
 
 
 def test_a_reboot_in_place_of_a_failover_says_that_it_may_not_help() -> None:
-    found = recommend(Cause.GPU, (finding(code="79", action=Action.FAILOVER),), PROVIDER)
+    found = recommend(Cause.GPU, (finding(code="79", action=Action.FAILOVER),), KIND)
     assert "keeps the node and may not help" in found.but
     assert "fallen off the bus" in found.why
 
@@ -82,17 +83,6 @@ def test_an_agent_that_cannot_see_is_explained_as_such() -> None:
     blind = finding(
         check="log-blind", subsystem="agent", code="log-blind", action=Action.ASK, severity=Severity.WARNING
     )
-    found = recommend(Cause.AGENT, (blind,), PROVIDER)
+    found = recommend(Cause.AGENT, (blind,), KIND)
     assert "cannot see" in found.why
     assert found.offered is None
-
-
-def test_a_plan_covers_the_same_pods_or_fewer_at_no_more_risk() -> None:
-    shown = (pod("a"), pod("b", "emptyDir"))
-    assert covers(shown, shown)
-    assert covers(shown, (pod("b"),))
-    assert covers(shown, ())
-    assert not covers(shown, (pod("c"),))
-    assert not covers(shown, (pod("a", "pdb:train"),))
-    assert not covers((pod("a", gpus=1),), (pod("a", gpus=8),))
-    assert not covers(shown, (pod("a", namespace="other"),))

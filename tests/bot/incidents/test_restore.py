@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 import yaml
-from bot.incidents.value import TS
 
 from bot.incidents import next_commit as events
 from bot.incidents.incident import Closure, Incident, IncidentEvent, State, transition
@@ -14,7 +13,7 @@ from bot.incidents.next_commit import wanted
 from bot.incidents.restore import IncidentRecords, catch_up, restore, story
 from reconciler.incidents.digests import action_id
 from reconciler.incidents.progress import Phase
-from reconciler.incidents.records import CloseReason, RepairOutcome, ThreadOpened
+from reconciler.incidents.records import TS, CloseReason, RepairOutcome, ThreadOpened
 from reconciler.source import recording
 from tests.bot.samples import NOW, OTHER, decision, finding, in_state, incident, offer, outcome, pod
 
@@ -163,6 +162,7 @@ def test_a_decision_in_flight_gives_way_to_the_one_that_git_has() -> None:
         b"kind: [",
         b"apiVersion: clusterwright.dev/v1alpha1\nkind: Thread\nunknown: 1\n",
         b"\xff\xfe",
+        b"incident: 2026-13-45\n",
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_counts(text: bytes) -> None:

@@ -12,21 +12,23 @@ from hypothesis import strategies as st
 from bot.command import WORDS, UnknownCommand
 from bot.incidents.approve import Denial, Denied
 from bot.incidents.incident import Closure, Incident, State
-from bot.incidents.recommend import PROVIDER, recommend
+from bot.incidents.recommend import recommend
+from bot.incidents.status import ClusterStatus, worst_first
 from bot.incidents.view import IncidentView
 from bot.messages import answer
-from bot.messages.answer import ClusterStatus
 from bot.messages.blocks import Message, validate
 from bot.messages.reply import replies
 from bot.messages.root import root
 from checks.finding import Action, Severity
-from reconciler.incidents.progress import Phase
+from reconciler.incidents.progress import BlockedPod, DrainFact, Phase
 from reconciler.incidents.records import Cause, CloseReason
-from reconciler.repair.resource import RepairStatus
+from reconciler.repair.providers.provider import ProviderKind
+from reconciler.repair.providers.redfish import KIND
 from tests.bot.samples import (
     BOOT,
     HOSTILE,
     NOW,
+    STEPS,
     decision,
     finding,
     in_state,
@@ -47,8 +49,17 @@ BUSY = offer(
 BUDGET = "3 pods left: train/worker-0 is blocked by PodDisruptionBudget training (Cannot evict pod)"
 
 
-def view(about: Incident, provider: str | None = PROVIDER, trouble: str = "") -> IncidentView:
-    return IncidentView(about, recommend(about.cause, about.findings, provider), trouble)
+BLOCKED = DrainFact(
+    pods_left=3,
+    blocked=(
+        BlockedPod(namespace="train", name="worker-0", budgets=("training",), reason="Cannot evict pod"),
+        BlockedPod(namespace="train", name="unblocked-job-0", reason="too many requests"),
+    ),
+)
+
+
+def view(about: Incident, kind: ProviderKind | None = KIND, trouble: str = "") -> IncidentView:
+    return IncidentView(about, recommend(about.cause, about.findings, kind), trouble)
 
 
 def as_json(message: Message) -> dict[str, Any]:
@@ -60,7 +71,9 @@ REBOOTED = replace(
     ending=Closure(CloseReason.REPAIRED, NOW + timedelta(minutes=15)),
 )  # fmt: skip
 
-HELD = outcome(Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id="")
+HELD = outcome(
+    Phase.HELD, reason="cannot tell what was done", held_by="operations", new_boot_id="", kept=("cordon",)
+)
 
 ROOTS = {
     "waiting": incident(),
@@ -98,7 +111,7 @@ ROOTS = {
     "deciding": in_state(State.DECIDING),
     "approved": in_state(State.APPROVED),
     "draining": replace(
-        in_state(State.REPAIRING), decision=decision(), offer=BUSY, progress=progress("drain", BUDGET)
+        in_state(State.REPAIRING), decision=decision(), offer=BUSY, progress=progress("drain", BUDGET, BLOCKED)
     ),
     "returning": replace(
         in_state(State.REPAIRING), decision=decision(), progress=progress("return", "waits"),
@@ -109,10 +122,14 @@ ROOTS = {
     ),
     "offered-again": replace(
         incident(), decision=decision(), attempt=2,
-        outcomes=(outcome(Phase.FAILED, reason="2 resets had no effect", new_boot_id=""),),
+        outcomes=(outcome(Phase.FAILED, reason="2 orders to restart the machine had no effect", new_boot_id=""),),
     ),
     "repaired": REBOOTED,
     "cleared": incident(state=State.CLOSED, ending=Closure(CloseReason.CLEARED, NOW + timedelta(minutes=9))),
+    "cleared-after-a-failed-repair": incident(
+        state=State.CLOSED, ending=Closure(CloseReason.CLEARED, NOW + timedelta(minutes=40)), decision=decision(),
+        outcomes=(outcome(Phase.FAILED, reason="drained too slowly", new_boot_id="", kept=("cordon",)),),
+    ),
     "node-gone": incident(state=State.CLOSED, ending=Closure(CloseReason.NODE_GONE, NOW + timedelta(hours=3))),
     "resolved": incident(
         state=State.CLOSED, ending=Closure(CloseReason.RESOLVED, NOW + timedelta(hours=30), "Example Approver")
@@ -128,8 +145,8 @@ def test_root(name: str, snapshot: Snapshot) -> None:
     snapshot(as_json(message))
 
 
-def test_root_without_a_way_to_reset_the_node(snapshot: Snapshot) -> None:
-    message = root(view(incident(offer=None), provider=None))
+def test_root_of_a_node_without_a_provider(snapshot: Snapshot) -> None:
+    message = root(view(incident(offer=None), kind=None))
     assert validate(message) == []
     snapshot(as_json(message))
 
@@ -143,7 +160,7 @@ def test_root_names_the_boards_that_are_known_and_never_more_than_fit() -> None:
 
 
 def test_root_while_git_is_away(snapshot: Snapshot) -> None:
-    trouble = "Git cannot be written just now, so this is not recorded yet; it is tried again."
+    trouble = "Git cannot be written at the moment, so this is not recorded yet. The bot keeps trying."
     message = root(view(in_state(State.DECIDING), trouble=trouble))
     assert validate(message) == []
     snapshot(as_json(message))
@@ -157,11 +174,10 @@ def test_thread(name: str, snapshot: Snapshot) -> None:
     snapshot({each.key: as_json(each.message)["text"] for each in found})
 
 
-@pytest.mark.parametrize("why", list(Denial), ids=lambda each: each.value)
-def test_denied(why: Denial, snapshot: Snapshot) -> None:
-    message = answer.denied(Denied(why, "Second Approver", NOW, "visitor@example.com"))
-    assert validate(message) == []
-    snapshot(message.text)
+def test_denials(snapshot: Snapshot) -> None:
+    found = {why: answer.denied(Denied(why, "Second Approver", NOW, "visitor@example.com")) for why in Denial}
+    assert [why for why, message in found.items() if validate(message)] == []
+    snapshot({why.value: message.text for why, message in found.items()})
 
 
 def test_denied_without_details() -> None:
@@ -169,25 +185,30 @@ def test_denied_without_details() -> None:
         assert validate(answer.denied(Denied(why))) == []
 
 
-GLANCES = {
+STATUSES = {
     "well": ClusterStatus("example", 16, 16, 16, ()),
     "ill": ClusterStatus(
-        "example", 16, 15, 14, (incident(), ROOTS["draining"], ROOTS["silent"]), ("slack: timed out",)
+        "example",
+        16,
+        15,
+        14,
+        worst_first((ROOTS["silent"], incident(), ROOTS["draining"])),
+        ("slack: timed out",),
     ),
     "blind": ClusterStatus("example", None, None, 3, (), ("kubernetes: timed out",)),
 }
 
 
-@pytest.mark.parametrize("name", GLANCES)
+@pytest.mark.parametrize("name", STATUSES)
 def test_status(name: str, snapshot: Snapshot) -> None:
-    message = answer.status(GLANCES[name])
+    message = answer.status(STATUSES[name])
     assert validate(message) == []
     snapshot(as_json(message))
 
 
 def test_answers(snapshot: Snapshot) -> None:
     messages = {
-        "incidents": answer.incidents((incident(), ROOTS["lapsed"])),
+        "incidents": answer.incidents(worst_first((incident(), ROOTS["lapsed"]))),
         "incident": answer.incident(ROOTS["draining"]),
         "no such": answer.no_such_incident("gpu-99-000000", (incident(),)),
         "no such, none open": answer.no_such_incident("gpu-99-000000", ()),
@@ -236,8 +257,20 @@ def incidents(draw: st.DrawFn) -> Incident:
     pods = draw(st.lists(st.builds(pod, NAMES, st.sampled_from(["bare", "emptyDir", "pdb:" + "x" * 300]),
                                    namespace=NAMES), max_size=40))  # fmt: skip
     text = draw(TEXTS)
+    blocked = draw(
+        st.lists(
+            st.builds(
+                BlockedPod, namespace=NAMES, name=NAMES, budgets=st.lists(NAMES, max_size=3), reason=NAMES
+            ),
+            max_size=9,
+        )
+    )
     person = decision().person.model_copy(update={"name": draw(NAMES), "slack": draw(NAMES)})
-    status: RepairStatus = progress(draw(st.sampled_from(["cordon", "drain", "reset", "verify"])), text)
+    status = progress(
+        draw(st.sampled_from([each.name for each in STEPS])),
+        text,
+        DrainFact(pods_left=len(blocked), blocked=tuple(blocked)),
+    )
     made = decision(person=person, approves=draw(st.booleans()), reason=text)
     phase = draw(st.sampled_from(list(Phase)))
     return incident(
@@ -311,3 +344,9 @@ def test_only_an_account_of_slack_is_ever_mentioned() -> None:
     ]
     assert "<!" not in reply.message.text.replace("<!date", "")
     assert BOOT in reply.message.text
+
+
+def test_a_pod_whose_name_says_blocked_is_not_reported_as_blocked() -> None:
+    waits = progress("drain", "1 pod left: train/unblocked-job-0 is blocked", DrainFact(pods_left=1))
+    about = replace(in_state(State.REPAIRING), decision=decision(), progress=waits)
+    assert [each.key for each in replies(about) if each.key.startswith("blocked")] == []

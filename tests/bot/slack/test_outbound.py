@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError, MessageMetadata
-from bot.loops.threads import RateLimit
+from bot.loops.rate_limit import RateLimit
 from bot.messages.blocks import Message, section
 from bot.metrics import Metrics
 from bot.slack.outbound import EVENT_TYPE, SlackChat
-from tests.bot.samples import NOW
 from tests.bot.harness import APPROVER, CHANNEL, GUEST, ROBOT, SHY, people
+from tests.bot.samples import NOW
 from tests.lab.slack.emulator import Slack
 
 MARK = MessageMetadata("gpu-01-a1b2c3", "root", "d" * 16, 3, "s" * 16)
