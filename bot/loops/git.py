@@ -129,8 +129,7 @@ class GitLoop:
             if open_incident is None:
                 self._restore(incident_id, files)
             else:
-                store.set_incident(open_incident, catch_up(open_incident.incident, files))
-                self._settle(open_incident)
+                self._catch_up(open_incident, files)
         for incident_id in snapshot.closed & set(store.by_id):
             self._closed(store.by_id[incident_id])
         store.closed |= snapshot.closed
@@ -138,6 +137,14 @@ class GitLoop:
             store.read_git = True
             log.info("incidents_restored", open=len(store.by_id), closed=len(snapshot.closed))
             store.changed.notify()
+
+    def _catch_up(self, open_incident: OpenIncident, files: IncidentRecords) -> None:
+        before = open_incident.incident.state
+        self._store.set_incident(open_incident, catch_up(open_incident.incident, files))
+        if open_incident.incident.state is State.OPEN and before is not State.OPEN:
+            # After a repair that did not succeed, people soon see what they may approve next.
+            open_incident.pods_read_at = None
+        self._settle(open_incident)
 
     def _restore(self, incident_id: str, files: IncidentRecords) -> None:
         incident = restore(files)

@@ -10,7 +10,7 @@ import yaml
 from bot.incidents import next_commit as events
 from bot.incidents.incident import Closure, Incident, IncidentEvent, State, transition
 from bot.incidents.next_commit import wanted
-from bot.incidents.restore import IncidentRecords, catch_up, restore, story
+from bot.incidents.restore import IncidentRecords, catch_up, read_records, restore
 from reconciler.incidents.digests import action_id
 from reconciler.incidents.progress import Phase
 from reconciler.incidents.records import TS, CloseReason, RepairOutcome, ThreadOpened
@@ -20,10 +20,10 @@ from tests.bot.samples import NOW, OTHER, decision, finding, in_state, incident,
 CHANNEL = ("C0INCIDENTS", "1796008365.000100")
 
 
-def told(*made: recording.Commit, **more: bytes) -> IncidentRecords:
-    """The story in the files of some events; `more` adds files by name."""
+def recorded(*made: recording.Commit, **more: bytes) -> IncidentRecords:
+    """The records in the files of some events; `more` adds files by name."""
     files = {path.split("/")[-1]: text.encode() for each in made for path, text in each.files.items()}
-    return story(
+    return read_records(
         "incidents/2026/11/gpu-01-a1b2c3", files | {f"{n.replace('_', '-')}.yaml": t for n, t in more.items()}
     )
 
@@ -54,7 +54,7 @@ CLOSED = some(
 
 
 def test_opened_says_what_is_needed_to_go_on_after_a_crash() -> None:
-    found = back(restore(told(OPENED)))
+    found = back(restore(recorded(OPENED)))
     assert found.recorded == {"opened.yaml"}
     assert replace(found, recorded=frozenset(), offer=incident().offer) == incident()
 
@@ -63,7 +63,7 @@ def test_opened_names_the_boards_that_are_known_and_they_are_read_back() -> None
     made = events.opened(incident(boards=(("0000:1b:00.0", "1653923026510"),)))
     (text,) = made.files.values()
     assert yaml.safe_load(text)["boards"] == {"0000:1b:00.0": "1653923026510"}
-    assert back(restore(told(made))).boards == (("0000:1b:00.0", "1653923026510"),)
+    assert back(restore(recorded(made))).boards == (("0000:1b:00.0", "1653923026510"),)
     assert "boards" not in next(iter(OPENED.files.values()))
 
 
@@ -81,7 +81,7 @@ def test_an_approval_is_one_commit_of_two_files_by_the_approver_with_trailers() 
 
 
 def test_every_file_is_read_back_as_it_was_written() -> None:
-    files = told(OPENED, THREAD, APPROVED, REJECTED, CLOSED)
+    files = recorded(OPENED, THREAD, APPROVED, REJECTED, CLOSED)
     assert files.faults == ()
     assert set(files.records) == {
         "opened.yaml", "thread.yaml", "approval-1.yaml", "repair-1.yaml", "rejected-1.yaml", "closed.yaml",
@@ -91,17 +91,17 @@ def test_every_file_is_read_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("files", "state", "attempt"),
     [
-        (told(OPENED), State.OPEN, 1),
-        (told(OPENED, THREAD), State.OPEN, 1),
-        (told(OPENED, APPROVED), State.APPROVED, 1),
-        (told(OPENED, REJECTED), State.DECLINED, 1),
-        (told(OPENED, REJECTED, APPROVED), State.APPROVED, 1),
-        (told(OPENED, APPROVED, outcome_1=written(outcome())), State.CLOSED, 1),
-        (told(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED))), State.OPEN, 2),
-        (told(OPENED, APPROVED, outcome_1=written(outcome(Phase.CANCELLED))), State.OPEN, 2),
-        (told(OPENED, APPROVED, outcome_1=written(outcome(Phase.LAPSED))), State.OPEN, 2),
-        (told(OPENED, APPROVED, outcome_1=written(outcome(Phase.HELD))), State.HELD, 2),
-        (told(OPENED, CLOSED), State.CLOSED, 1),
+        (recorded(OPENED), State.OPEN, 1),
+        (recorded(OPENED, THREAD), State.OPEN, 1),
+        (recorded(OPENED, APPROVED), State.APPROVED, 1),
+        (recorded(OPENED, REJECTED), State.DECLINED, 1),
+        (recorded(OPENED, REJECTED, APPROVED), State.APPROVED, 1),
+        (recorded(OPENED, APPROVED, outcome_1=written(outcome())), State.CLOSED, 1),
+        (recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED))), State.OPEN, 2),
+        (recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.CANCELLED))), State.OPEN, 2),
+        (recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.LAPSED))), State.OPEN, 2),
+        (recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.HELD))), State.HELD, 2),
+        (recorded(OPENED, CLOSED), State.CLOSED, 1),
     ],
 )
 def test_state_is_the_fold_over_the_files(files: IncidentRecords, state: State, attempt: int) -> None:
@@ -111,32 +111,32 @@ def test_state_is_the_fold_over_the_files(files: IncidentRecords, state: State, 
 
 def test_an_outcome_never_counts_before_its_repair_however_the_clocks_differ() -> None:
     early = outcome(Phase.LAPSED, finished_at=NOW - timedelta(hours=1))
-    found = back(restore(told(OPENED, APPROVED, outcome_1=written(early))))
+    found = back(restore(recorded(OPENED, APPROVED, outcome_1=written(early))))
     assert (found.state, found.attempt) == (State.OPEN, 2)
 
 
 def test_the_decision_read_back_is_the_one_that_was_made() -> None:
-    approved = back(restore(told(OPENED, APPROVED)))
+    approved = back(restore(recorded(OPENED, APPROVED)))
     assert approved.decision == decision()
     assert approved.offer is not None
     assert approved.offer.plan == (incident().offer or offer()).plan
-    declined = back(restore(told(OPENED, REJECTED)))
+    declined = back(restore(recorded(OPENED, REJECTED)))
     assert declined.decision is not None
     assert (declined.decision.reason, declined.decision.person.name) == ("no: wait", "Example Approver")
 
 
-def test_reading_the_same_story_twice_changes_nothing() -> None:
-    files = told(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))
+def test_reading_the_same_files_twice_changes_nothing() -> None:
+    files = recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))
     once = back(restore(files))
     assert catch_up(once, files) == once
 
 
 def test_a_living_incident_catches_up_with_each_file_as_it_comes() -> None:
     stages = [
-        told(OPENED),
-        told(OPENED, THREAD),
-        told(OPENED, THREAD, APPROVED),
-        told(OPENED, THREAD, APPROVED, outcome_1=written(outcome())),
+        recorded(OPENED),
+        recorded(OPENED, THREAD),
+        recorded(OPENED, THREAD, APPROVED),
+        recorded(OPENED, THREAD, APPROVED, outcome_1=written(outcome())),
     ]
     seen = [incident(state=State.OPEN)]
     for files in stages:
@@ -148,7 +148,7 @@ def test_a_living_incident_catches_up_with_each_file_as_it_comes() -> None:
 
 def test_a_decision_in_flight_gives_way_to_the_one_that_git_has() -> None:
     ours = replace(in_state(State.DECIDING), decision=decision(person=OTHER))
-    found = catch_up(ours, told(OPENED, APPROVED))
+    found = catch_up(ours, recorded(OPENED, APPROVED))
     assert found.state is State.APPROVED
     assert found.decision is not None
     assert found.decision.person.name == "Example Approver"
@@ -166,7 +166,7 @@ def test_a_decision_in_flight_gives_way_to_the_one_that_git_has() -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_counts(text: bytes) -> None:
-    files = told(OPENED, thread=text)
+    files = recorded(OPENED, thread=text)
     assert files.thread is None
     assert len(files.faults) == 1
     assert "thread.yaml" in files.faults[0]
@@ -174,11 +174,11 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_counts(text: bytes) ->
 
 
 def test_files_of_others_are_passed_over() -> None:
-    assert told(OPENED, notes=b"anything", snoozed_1=b"anything").faults == ()
+    assert recorded(OPENED, notes=b"anything", snoozed_1=b"anything").faults == ()
 
 
 def test_without_its_first_file_there_is_no_incident() -> None:
-    assert restore(told(THREAD)) is None
+    assert restore(recorded(THREAD)) is None
 
 
 def test_a_ts_is_text_of_ten_and_six_digits() -> None:
@@ -222,7 +222,7 @@ def test_rejections_are_numbered_by_those_before() -> None:
 
 
 def test_a_second_attempt_has_its_own_files_and_action() -> None:
-    again = back(restore(told(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))))
+    again = back(restore(recorded(OPENED, APPROVED, outcome_1=written(outcome(Phase.FAILED)))))
     offered = transition(again, IncidentEvent.OFFER_CHANGED, offer=offer(pod()))
     deciding = transition(back(offered), IncidentEvent.DECIDED, decision=decision(attempt=2))
     made = some(events.decision(back(deciding)))
