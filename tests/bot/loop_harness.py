@@ -13,6 +13,7 @@ from bot.incidents.approve import Account, Denied
 from bot.incidents.incident import Incident
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore, OpenIncident
+from bot.loops.cluster_state import ClusterState
 from bot.loops.decide import ButtonClick
 from bot.loops.detect import DetectionTimes
 from bot.loops.lifecycle import ExternalSystems, Lifecycle, LoopIntervals
@@ -68,12 +69,16 @@ def running_pod(name: str = "worker-0", on: str = "gpu-01", *, gpus: int = 8) ->
 
 @dataclass
 class BotLoops:
-    """One bot with its systems. `restart` replaces what is in memory, as a crash does."""
+    """One bot with its systems. `restart` replaces what is in memory, as a crash does.
+
+    `api_server` is read in place of `cluster` where a test has a real one.
+    """
 
     now: datetime = NOW
     chat: FakeChat = field(default_factory=FakeChat)
     git: FakeIncidentLog = field(default_factory=lambda: FakeIncidentLog(config()))
     cluster: FakeCluster = field(default_factory=FakeCluster)
+    api_server: ClusterState | None = None
     store: IncidentStore = field(init=False)
     reports: ReportStore = field(init=False)
     lifecycle: Lifecycle = field(init=False)
@@ -90,7 +95,7 @@ class BotLoops:
         """Lose everything that is in memory."""
         self.store = IncidentStore("example", Metrics(), lambda: self.now)
         self.reports = ReportStore(lambda: self.now)
-        systems = ExternalSystems(self.git, self.cluster, self.chat)
+        systems = ExternalSystems(self.git, self.api_server or self.cluster, self.chat)
         self.lifecycle = Lifecycle(self.store, self.reports, systems, DETECTION, INTERVALS)
 
     # -- time

@@ -128,6 +128,20 @@ def test_a_closed_incident_stays_until_the_thread_says_so(asked: BotLoops) -> No
     assert asked.store.by_id == {}
 
 
+def test_a_closed_incident_stays_until_its_last_edit(asked: BotLoops) -> None:
+    asked.report()
+    asked.git.writable = False
+    for _ in range(5):
+        asked.wait(minutes=1)
+    assert "Git cannot be written" in str(asked.root.message.blocks)
+    asked.git.writable = True
+    asked.wait(seconds=1)
+    assert asked.incident.state is State.CLOSED
+    asked.wait(seconds=3)
+    assert "Git cannot be written" not in str(asked.root.message.blocks)
+    assert asked.store.by_id == {}
+
+
 def test_an_incident_that_was_closed_in_git_loses_its_buttons(asked: BotLoops) -> None:
     value, about, root = asked.offered(), asked.incident, asked.root
     ending = IncidentClosed(incident=about.id, node="gpu-01", why=CloseReason.RESOLVED, closed_at=NOW)
