@@ -1,4 +1,4 @@
-"""A bot as a real process between an emulated Slack, an embedded Kubernetes and a bare Git repository.
+"""A bot as a real process between an emulated Slack, an embedded API server and a bare Git repository.
 
 The tests play the agents (reports with real bound tokens), the people (clicks) and the reconciler (Repair
 objects and outcome files), so that each awkward moment can be chosen.
@@ -116,7 +116,7 @@ class Agent:
         )
 
 
-class Stage:
+class BotProcess:
     """One bot with a Slack and a Git of its own; Kubernetes is shared, so node names are unique."""
 
     def __init__(self, kube: Kube, slack: Slack, workdir: Path, **settings: object) -> None:
@@ -127,7 +127,7 @@ class Stage:
         self.program = Program("bot", self._environment(settings), workdir / "bot.log")
         self.http = httpx.Client(base_url=self.url, timeout=5, trust_env=False)
         self.agents: dict[str, Agent] = {}
-        self._told_before: dict[str, int] = {}
+        self._answers_before: dict[str, int] = {}
 
     # -- life
 
@@ -142,7 +142,7 @@ class Stage:
         self.slack.faults.clear()
         if not self.program.running:
             self.start()
-        self._told_before = {user: len(self.slack.ephemerals(user)) for user in self.slack.workspace.users}
+        self._answers_before = {user: len(self.slack.ephemerals(user)) for user in self.slack.workspace.users}
 
     def end(self) -> None:
         """Take the test's nodes away, which closes their incidents."""
@@ -220,16 +220,16 @@ class Stage:
         delivery = self.slack.click(CHANNEL, message["ts"], action, user, **how)
         assert delivery.acked, delivery.why
 
-    def told(self, user: str, containing: str) -> str:
-        """Wait for what only this user is told."""
+    def private_answer(self, user: str, containing: str) -> str:
+        """Wait for an answer that only this user sees."""
         return self.wait(
             f"an answer to {user} with {containing!r}",
-            lambda: next((text for text in self.whispers(user) if containing in text), ""),
+            lambda: next((text for text in self.private_texts(user) if containing in text), ""),
         )
 
-    def whispers(self, user: str) -> list[str]:
-        """Texts that only this user was told, since the test began."""
-        return [each["text"] for each in self.slack.ephemerals(user)[self._told_before.get(user, 0) :]]
+    def private_texts(self, user: str) -> list[str]:
+        """Return the texts that only this user saw since the test began."""
+        return [each["text"] for each in self.slack.ephemerals(user)[self._answers_before.get(user, 0) :]]
 
     def replies(self, message: Mapping[str, Any]) -> list[str]:
         """Texts of a thread's replies."""
@@ -368,7 +368,7 @@ def configuration() -> dict[str, str]:
 
 
 def shown(message: Mapping[str, Any]) -> str:
-    """Everything that a message says, text and blocks."""
+    """Return all texts of a message."""
     return message["text"] + "\n" + "\n".join(_texts(message.get("blocks") or ()))
 
 

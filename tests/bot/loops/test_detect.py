@@ -18,7 +18,7 @@ from reconciler.incidents.records import Cause, CloseReason
 from reconciler.kube.objects import Node
 from tests.bot.samples import BOOT, NEW_BOOT, NOW, config, decision, finding, offer, pod
 
-PATIENCE = DetectionTimes(
+TIMES = DetectionTimes(
     report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
 )
 
@@ -31,8 +31,8 @@ def node(name: str = "gpu-01", uid: str = "uid-01", pool: str = "h100") -> Node:
 
 
 @dataclass
-class Scene:
-    """One desk, one report book and a clock that the test moves."""
+class Detection:
+    """The open incidents, the reports and a clock that the test moves."""
 
     now: datetime = NOW
     sequence: int = 0
@@ -47,9 +47,9 @@ class Scene:
 
     def pass_time(self, **span: float) -> None:
         self.now += timedelta(**span)
-        detect(self.store, self.reports.all(), PATIENCE)
+        detect(self.store, self.reports.all(), TIMES)
 
-    def hear(
+    def report(
         self, *findings: Finding, name: str = "gpu-01", boot: str = BOOT, blind: tuple[Finding, ...] = ()
     ) -> None:
         self.sequence += 1
@@ -59,7 +59,7 @@ class Scene:
                 inventory=Inventory(gpus=None), findings=findings, blind_spots=blind,
             )
         )  # fmt: skip
-        detect(self.store, self.reports.all(), PATIENCE)
+        detect(self.store, self.reports.all(), TIMES)
 
     @property
     def open_incident(self) -> OpenIncident:
@@ -70,233 +70,235 @@ class Scene:
     def incident(self) -> Incident:
         return self.open_incident.incident
 
-    def set_incident(self, **changes: object) -> None:
+    def change(self, **changes: object) -> None:
         self.store.set_incident(self.open_incident, replace(self.incident, **changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def bot() -> Detection:
+    return Detection()
 
 
-def test_a_fault_opens_one_incident_however_often_it_is_reported(scene: Scene) -> None:
+def test_a_fault_opens_one_incident_however_often_it_is_reported(bot: Detection) -> None:
     for count in range(1, 6):
-        scene.hear(finding(count=count))
-    assert scene.incident.state is State.OPEN
-    assert (scene.incident.node_uid, scene.incident.boot_id, scene.incident.cause) == (
+        bot.report(finding(count=count))
+    assert bot.incident.state is State.OPEN
+    assert (bot.incident.node_uid, bot.incident.boot_id, bot.incident.cause) == (
         "uid-01",
         BOOT,
         Cause.GPU,
     )
 
 
-def test_nothing_is_opened_before_git_and_the_nodes_are_known(scene: Scene) -> None:
-    scene.store.read_git = False
-    scene.hear(finding())
-    scene.store.read_git, scene.store.nodes = True, None
-    scene.hear(finding())
-    assert not scene.store.by_id
+def test_nothing_is_opened_before_git_and_the_nodes_are_known(bot: Detection) -> None:
+    bot.store.read_git = False
+    bot.report(finding())
+    bot.store.read_git, bot.store.nodes = True, None
+    bot.report(finding())
+    assert not bot.store.by_id
 
 
-def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(scene: Scene) -> None:
-    scene.hear(finding(), name="gpu-02")
-    assert not scene.store.by_id
-    scene.store.set_nodes([node(), node("gpu-02", "uid-02")])
-    scene.hear(finding(), name="gpu-02")
-    assert scene.incident.node == "gpu-02"
+def test_a_report_of_an_unknown_node_waits_until_the_node_is_registered(bot: Detection) -> None:
+    bot.report(finding(), name="gpu-02")
+    assert not bot.store.by_id
+    bot.store.set_nodes([node(), node("gpu-02", "uid-02")])
+    bot.report(finding(), name="gpu-02")
+    assert bot.incident.node == "gpu-02"
 
 
-def test_worse_findings_ask_again_and_the_offer_starts_anew(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(state=State.DECLINED, offer=offer(pod()), decision=decision(approves=False))
-    scene.now += timedelta(minutes=30)
-    scene.hear(finding(), finding(code="79", action=Action.FAILOVER))
-    assert (scene.incident.state, scene.incident.worsened) == (State.OPEN, True)
-    assert (scene.incident.offer, scene.incident.offer_from) == (None, scene.now)
+def test_worse_findings_ask_again_and_the_offer_starts_anew(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(state=State.DECLINED, offer=offer(pod()), decision=decision(approves=False))
+    bot.now += timedelta(minutes=30)
+    bot.report(finding(), finding(code="79", action=Action.FAILOVER))
+    assert (bot.incident.state, bot.incident.worsened) == (State.OPEN, True)
+    assert (bot.incident.offer, bot.incident.offer_from) == (None, bot.now)
 
 
-def test_after_a_restart_a_refusal_of_all_these_findings_is_not_asked_about_again(scene: Scene) -> None:
+def test_after_a_restart_a_refusal_of_all_these_findings_is_not_asked_about_again(bot: Detection) -> None:
     both = (finding(), finding(code="79", action=Action.FAILOVER))
-    scene.hear(finding())
+    bot.report(finding())
     about = evidence_digest(BOOT, both)
-    scene.set_incident(state=State.DECLINED, decision=decision(approves=False, evidence_digest=about))
-    scene.hear(*both)
-    assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 2)
-    scene.hear(*both, finding(code="48", action=Action.RESET_GPU))
-    assert scene.incident.state is State.OPEN
+    bot.change(state=State.DECLINED, decision=decision(approves=False, evidence_digest=about))
+    bot.report(*both)
+    assert (bot.incident.state, len(bot.incident.findings)) == (State.DECLINED, 2)
+    bot.report(*both, finding(code="48", action=Action.RESET_GPU))
+    assert bot.incident.state is State.OPEN
 
 
-def test_fewer_findings_are_shown_and_leave_a_refusal_as_it_is(scene: Scene) -> None:
-    scene.hear(finding(), finding(code="79"))
-    scene.set_incident(state=State.DECLINED)
-    before = scene.incident.revision
-    scene.hear(finding())
-    assert (scene.incident.state, len(scene.incident.findings)) == (State.DECLINED, 1)
-    assert scene.incident.revision == before + 1
+def test_fewer_findings_are_shown_and_leave_a_refusal_as_it_is(bot: Detection) -> None:
+    bot.report(finding(), finding(code="79"))
+    bot.change(state=State.DECLINED)
+    before = bot.incident.revision
+    bot.report(finding())
+    assert (bot.incident.state, len(bot.incident.findings)) == (State.DECLINED, 1)
+    assert bot.incident.revision == before + 1
 
 
-def test_counts_are_shown_as_they_double_and_make_no_revision(scene: Scene) -> None:
-    scene.hear(finding(count=4))
-    revision = scene.incident.revision
-    scene.hear(finding(count=7))
-    assert scene.incident.findings[0].count == 4
-    scene.hear(finding(count=8))
-    assert scene.incident.findings[0].count == 8
-    assert scene.incident.revision == revision
+def test_counts_are_shown_as_they_double_and_make_no_revision(bot: Detection) -> None:
+    bot.report(finding(count=4))
+    revision = bot.incident.revision
+    bot.report(finding(count=7))
+    assert bot.incident.findings[0].count == 4
+    bot.report(finding(count=8))
+    assert bot.incident.findings[0].count == 8
+    assert bot.incident.revision == revision
 
 
-def test_findings_that_stay_away_for_five_minutes_close_the_incident(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.hear()
-    assert scene.incident.clear_since == NOW
+def test_findings_that_stay_away_for_five_minutes_close_the_incident(bot: Detection) -> None:
+    bot.report(finding())
+    bot.report()
+    assert bot.incident.clear_since == NOW
     for _ in range(9):
-        scene.now += timedelta(seconds=30)
-        scene.hear()
-    assert scene.incident.state is State.OPEN
-    scene.now += timedelta(seconds=30)
-    scene.hear()
-    assert scene.incident.state is State.CLOSED
-    assert scene.incident.ending is not None
-    assert scene.incident.ending.why is CloseReason.CLEARED
+        bot.now += timedelta(seconds=30)
+        bot.report()
+    assert bot.incident.state is State.OPEN
+    bot.now += timedelta(seconds=30)
+    bot.report()
+    assert bot.incident.state is State.CLOSED
+    assert bot.incident.ending is not None
+    assert bot.incident.ending.why is CloseReason.CLEARED
 
 
-def test_findings_that_come_back_start_the_five_minutes_anew(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.hear()
-    scene.now += timedelta(minutes=4)
-    scene.hear(finding())
-    assert scene.incident.clear_since is None
-    scene.now += timedelta(minutes=4)
-    scene.hear()
-    assert scene.incident.state is State.OPEN
+def test_findings_that_come_back_start_the_five_minutes_anew(bot: Detection) -> None:
+    bot.report(finding())
+    bot.report()
+    bot.now += timedelta(minutes=4)
+    bot.report(finding())
+    assert bot.incident.clear_since is None
+    bot.now += timedelta(minutes=4)
+    bot.report()
+    assert bot.incident.state is State.OPEN
 
 
-def test_a_silent_node_has_not_been_seen_healthy(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.hear()
-    scene.pass_time(minutes=10)
-    gpu = scene.store.find("uid-01", Cause.GPU)
+def test_a_silent_node_has_not_been_seen_healthy(bot: Detection) -> None:
+    bot.report(finding())
+    bot.report()
+    bot.pass_time(minutes=10)
+    gpu = bot.store.find("uid-01", Cause.GPU)
     assert gpu is not None
     assert (gpu.incident.state, gpu.incident.clear_since) == (State.OPEN, None)
-    agent = scene.store.find("uid-01", Cause.AGENT)
+    agent = bot.store.find("uid-01", Cause.AGENT)
     assert agent is not None
     assert agent.incident.findings[0].check == "silence"
 
 
-def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speaks(scene: Scene) -> None:
-    scene.hear()
-    scene.pass_time(seconds=90)
-    assert not scene.store.by_id
-    scene.pass_time(seconds=1)
-    assert scene.incident.cause is Cause.AGENT
-    revision = scene.incident.revision
-    scene.pass_time(minutes=5)
-    assert scene.incident.revision == revision
-    scene.hear()
+def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speaks(bot: Detection) -> None:
+    bot.report()
+    bot.pass_time(seconds=90)
+    assert not bot.store.by_id
+    bot.pass_time(seconds=1)
+    assert bot.incident.cause is Cause.AGENT
+    revision = bot.incident.revision
+    bot.pass_time(minutes=5)
+    assert bot.incident.revision == revision
+    bot.report()
     for _ in range(10):
-        scene.now += timedelta(seconds=30)
-        scene.hear()
-    assert scene.incident.state is State.CLOSED
+        bot.now += timedelta(seconds=30)
+        bot.report()
+    assert bot.incident.state is State.CLOSED
 
 
-def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(scene: Scene) -> None:
-    scene.store.set_nodes([node(), node("cpu-01", "uid-09", pool="none")])
-    scene.pass_time(seconds=91)
-    assert scene.incident.node == "gpu-01"
+def test_a_node_of_a_pool_that_never_spoke_is_silent_too_and_others_are_not_expected_to(
+    bot: Detection,
+) -> None:
+    bot.store.set_nodes([node(), node("cpu-01", "uid-09", pool="none")])
+    bot.pass_time(seconds=91)
+    assert bot.incident.node == "gpu-01"
 
 
-def test_a_node_that_joins_later_has_its_three_reports_time_too(scene: Scene) -> None:
-    scene.hear()
-    scene.now += timedelta(hours=1)
-    scene.hear()
-    scene.store.set_nodes([node(), node("gpu-02", "uid-02")])
-    scene.pass_time(seconds=90)
-    assert not scene.store.by_id
-    scene.hear()
-    scene.pass_time(seconds=1)
-    assert scene.incident.node == "gpu-02"
+def test_a_node_that_joins_later_has_its_three_reports_time_too(bot: Detection) -> None:
+    bot.report()
+    bot.now += timedelta(hours=1)
+    bot.report()
+    bot.store.set_nodes([node(), node("gpu-02", "uid-02")])
+    bot.pass_time(seconds=90)
+    assert not bot.store.by_id
+    bot.report()
+    bot.pass_time(seconds=1)
+    assert bot.incident.node == "gpu-02"
 
 
-def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(scene: Scene) -> None:
-    scene.hear(finding())
+def test_while_a_repair_may_run_findings_stand_still_and_nothing_new_opens(bot: Detection) -> None:
+    bot.report(finding())
     for state in (State.APPROVED, State.REPAIRING):
-        scene.set_incident(state=state)
-        before = scene.incident
-        scene.hear(finding(code="79"), finding(subsystem="edac", check="edac", code="edac-ue"), boot=NEW_BOOT)
-        scene.hear(boot=NEW_BOOT)
-        scene.pass_time(minutes=20)
-        assert scene.incident == before
+        bot.change(state=state)
+        before = bot.incident
+        bot.report(finding(code="79"), finding(subsystem="edac", check="edac", code="edac-ue"), boot=NEW_BOOT)
+        bot.report(boot=NEW_BOOT)
+        bot.pass_time(minutes=20)
+        assert bot.incident == before
 
 
-def test_what_is_still_wrong_when_a_repair_has_ended_is_opened_then(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(state=State.REPAIRING)
+def test_what_is_still_wrong_when_a_repair_has_ended_is_opened_then(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(state=State.REPAIRING)
     other = finding(subsystem="edac", check="edac", code="edac-ue")
-    scene.hear(other, boot=NEW_BOOT)
-    scene.set_incident(state=State.CLOSED)
-    scene.hear(other, boot=NEW_BOOT)
-    assert scene.store.find("uid-01", Cause.HOST) is not None
+    bot.report(other, boot=NEW_BOOT)
+    bot.change(state=State.CLOSED)
+    bot.report(other, boot=NEW_BOOT)
+    assert bot.store.find("uid-01", Cause.HOST) is not None
 
 
-def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(offer=offer(pod()))
-    offer_digest = scene.incident.offer_digest
-    scene.hear(finding(), boot=NEW_BOOT)
-    assert (scene.incident.boot_id, scene.incident.opened_boot_id) == (NEW_BOOT, BOOT)
-    assert scene.incident.offer_digest != offer_digest
-    assert scene.open_incident.pods_read_at is None
+def test_a_node_that_rebooted_by_itself_is_about_its_new_boot(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(offer=offer(pod()))
+    offer_digest = bot.incident.offer_digest
+    bot.report(finding(), boot=NEW_BOOT)
+    assert (bot.incident.boot_id, bot.incident.opened_boot_id) == (NEW_BOOT, BOOT)
+    assert bot.incident.offer_digest != offer_digest
+    assert bot.open_incident.pods_read_at is None
 
 
-def test_a_changed_finding_voids_a_decision_in_flight(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(state=State.DECIDING, decision=decision(), offer=offer(pod()))
-    scene.hear(finding(severity=Severity.WARNING))
-    assert (scene.incident.state, scene.incident.decision) == (State.OPEN, None)
+def test_a_changed_finding_voids_a_decision_in_flight(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(state=State.DECIDING, decision=decision(), offer=offer(pod()))
+    bot.report(finding(severity=Severity.WARNING))
+    assert (bot.incident.state, bot.incident.decision) == (State.OPEN, None)
 
 
-def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(state=State.DECIDING, decision=decision(), offer=offer(pod(), minutes=60))
-    scene.now += timedelta(minutes=59)
-    scene.hear(finding())
-    assert scene.incident.state is State.DECIDING
-    scene.now += timedelta(minutes=1)
-    scene.hear(finding())
-    assert (scene.incident.state, scene.incident.decision) == (State.LAPSED, None)
+def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(state=State.DECIDING, decision=decision(), offer=offer(pod(), minutes=60))
+    bot.now += timedelta(minutes=59)
+    bot.report(finding())
+    assert bot.incident.state is State.DECIDING
+    bot.now += timedelta(minutes=1)
+    bot.report(finding())
+    assert (bot.incident.state, bot.incident.decision) == (State.LAPSED, None)
 
 
-def test_a_removed_or_registered_anew_node_ends_its_incident(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.store.set_nodes([node(uid="uid-77")])
-    scene.pass_time(seconds=1)
+def test_a_removed_or_registered_anew_node_ends_its_incident(bot: Detection) -> None:
+    bot.report(finding())
+    bot.store.set_nodes([node(uid="uid-77")])
+    bot.pass_time(seconds=1)
     ended = next(
         open_incident.incident
-        for open_incident in scene.store.by_id.values()
+        for open_incident in bot.store.by_id.values()
         if open_incident.incident.node_uid == "uid-01"
     )
     assert (ended.state, ended.ending and ended.ending.why) == (State.CLOSED, CloseReason.NODE_GONE)
 
 
-def test_the_same_fault_again_is_a_new_incident_with_a_new_id(scene: Scene) -> None:
-    scene.hear(finding())
-    first = scene.incident.id
-    scene.set_incident(state=State.CLOSED)
-    scene.store.remove(first)
-    scene.hear(finding())
-    assert scene.incident.id != first
-    assert scene.incident.id.startswith("gpu-01-")
+def test_the_same_fault_again_is_a_new_incident_with_a_new_id(bot: Detection) -> None:
+    bot.report(finding())
+    first = bot.incident.id
+    bot.change(state=State.CLOSED)
+    bot.store.remove(first)
+    bot.report(finding())
+    assert bot.incident.id != first
+    assert bot.incident.id.startswith("gpu-01-")
 
 
-def test_a_held_incident_waits_for_a_person_however_healthy_the_node_looks(scene: Scene) -> None:
-    scene.hear(finding())
-    scene.set_incident(state=State.HELD)
-    scene.hear()
+def test_a_held_incident_waits_for_a_person_however_healthy_the_node_looks(bot: Detection) -> None:
+    bot.report(finding())
+    bot.change(state=State.HELD)
+    bot.report()
     for _ in range(12):
-        scene.now += timedelta(seconds=30)
-        scene.hear()
-    assert scene.incident.state is State.HELD
-    assert scene.store.transition(scene.open_incident, IncidentEvent.RESOLVED)
+        bot.now += timedelta(seconds=30)
+        bot.report()
+    assert bot.incident.state is State.HELD
+    assert bot.store.transition(bot.open_incident, IncidentEvent.RESOLVED)
 
 
 def test_a_report_is_replaced_by_a_later_one_of_its_boot_or_one_of_another_boot() -> None:
@@ -327,18 +329,18 @@ EXPECTED_OF_A_REPAIR = [("xid", code) for code in ("45", "79", "149", "154", "15
 @pytest.mark.parametrize("state", [State.APPROVED, State.REPAIRING])
 @pytest.mark.parametrize(("subsystem", "code"), EXPECTED_OF_A_REPAIR)
 def test_what_a_repair_brings_about_opens_nothing_until_it_has_ended(
-    scene: Scene, state: State, subsystem: str, code: str
+    bot: Detection, state: State, subsystem: str, code: str
 ) -> None:
     disk = replace_finding(finding(), check="nvme", subsystem="nvme", code="nvme-dead", gpu=None)
-    scene.hear(disk)
-    scene.set_incident(state=state)
+    bot.report(disk)
+    bot.change(state=state)
     shaken = replace_finding(finding(), check=subsystem, subsystem=subsystem, code=code)
-    scene.hear(disk, shaken)
-    scene.pass_time(minutes=1)
-    assert [each.cause for each in scene.store.incidents] == [Cause.STORAGE]
-    scene.set_incident(state=State.OPEN)
-    scene.hear(disk, shaken)
-    assert {each.cause for each in scene.store.incidents} == {Cause.STORAGE, Cause.GPU}
+    bot.report(disk, shaken)
+    bot.pass_time(minutes=1)
+    assert [each.cause for each in bot.store.incidents] == [Cause.STORAGE]
+    bot.change(state=State.OPEN)
+    bot.report(disk, shaken)
+    assert {each.cause for each in bot.store.incidents} == {Cause.STORAGE, Cause.GPU}
 
 
 def replace_finding(each: Finding, **changes: object) -> Finding:

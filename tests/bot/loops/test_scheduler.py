@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from bot.incidents.signal import Signal
@@ -11,23 +11,23 @@ from bot.loops.scheduler import PeriodicTask, run
 from bot.metrics import Metrics
 
 LONG = timedelta(hours=1)
-PATIENCE = 20.0
+LIMIT_SECONDS = 20.0
 
 
 async def _until(what: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LIMIT_SECONDS
     while not what():
         assert time.monotonic() < until, "it did not happen"
         await asyncio.sleep(0.01)
 
 
 def _run(
-    seconds: float, *steps: PeriodicTask, meanwhile: Callable[[], Awaitable[None]] | None = None
+    seconds: float, *tasks: PeriodicTask, meanwhile: Callable[[], Awaitable[None]] | None = None
 ) -> Metrics:
     metrics = Metrics()
 
     async def for_a_while() -> None:
-        task = asyncio.create_task(run(steps, metrics))
+        task = asyncio.create_task(run(tasks, metrics, lambda: datetime.now(UTC)))
         await asyncio.sleep(0.1)
         if meanwhile is not None:
             await meanwhile()
@@ -39,18 +39,18 @@ def _run(
     return metrics
 
 
-def test_a_step_looks_again_after_the_time_it_asked_for() -> None:
+def test_a_task_runs_again_after_the_time_it_asked_for() -> None:
     looks: list[float] = []
 
     async def look() -> timedelta:
         looks.append(time.monotonic())
         return timedelta(seconds=0.1)
 
-    _run(0.0, PeriodicTask("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 4))
+    _run(0.0, PeriodicTask("task", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 4))
     assert all(later - earlier > 0.05 for earlier, later in pairwise(looks))
 
 
-def test_a_ring_wakes_a_step_at_once() -> None:
+def test_a_signal_wakes_a_task_at_once() -> None:
     looks: list[float] = []
     changed = Signal()
 
@@ -59,16 +59,16 @@ def test_a_ring_wakes_a_step_at_once() -> None:
         return LONG
 
     async def notify() -> None:
-        # A ring before the first look asks for no second one.
+        # A signal before the first run asks for no second one.
         await _until(lambda: looks)
         changed.notify()
         await _until(lambda: len(looks) == 2)
 
-    _run(0.3, PeriodicTask("step", (changed,), look), meanwhile=notify)
+    _run(0.3, PeriodicTask("task", (changed,), look), meanwhile=notify)
     assert len(looks) == 2
 
 
-def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
+def test_a_signal_during_a_run_is_not_lost_and_runs_do_not_overlap() -> None:
     state = {"looking": 0, "most": 0, "looks": 0}
     changed = Signal()
 
@@ -86,14 +86,14 @@ def test_a_ring_during_a_look_is_not_lost_and_looks_do_not_overlap() -> None:
             changed.notify()
         await _until(lambda: state["looks"] == 2)
 
-    metrics = _run(0.6, PeriodicTask("step", (changed,), look), meanwhile=notify)
+    metrics = _run(0.6, PeriodicTask("task", (changed,), look), meanwhile=notify)
     assert (state["looks"], state["most"]) == (2, 1)
     assert metrics.registry.get_sample_value(
-        "clusterwright_bot_rounds_total", {"round": "step", "kind": "overrun"}
+        "clusterwright_bot_rounds_total", {"round": "task", "kind": "overrun"}
     ) in (None, 0.0)
 
 
-def test_a_dependency_that_asked_for_patience_is_not_rung_awake() -> None:
+def test_no_signal_shortens_a_pause_that_a_dependency_asked_for() -> None:
     looks: list[float] = []
     changed = Signal()
 
@@ -104,22 +104,22 @@ def test_a_dependency_that_asked_for_patience_is_not_rung_awake() -> None:
     async def notify() -> None:
         changed.notify()
 
-    _run(0.3, PeriodicTask("step", (changed,), look), meanwhile=notify)
+    _run(0.3, PeriodicTask("task", (changed,), look), meanwhile=notify)
     assert len(looks) == 1
 
 
-def test_a_step_that_fails_goes_on() -> None:
+def test_a_task_that_fails_goes_on() -> None:
     looks: list[float] = []
 
     async def look() -> timedelta:
         looks.append(time.monotonic())
         raise RuntimeError("nobody foresaw this")
 
-    _run(0.0, PeriodicTask("step", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 2))
+    _run(0.0, PeriodicTask("task", (), look), meanwhile=lambda: _until(lambda: len(looks) >= 2))
     assert looks[1] - looks[0] > 0.5
 
 
-def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None:
+def test_a_task_whose_event_loop_was_blocked_runs_late_rather_than_never() -> None:
     looks: list[float] = []
 
     async def look() -> timedelta:
@@ -134,6 +134,6 @@ def test_a_loop_that_was_blocked_runs_its_steps_late_rather_than_never() -> None
         free_again.append(time.monotonic())
         await _until(lambda: looks[-1] > free_again[0])
 
-    _run(0.0, PeriodicTask("step", (), look), meanwhile=block)
+    _run(0.0, PeriodicTask("task", (), look), meanwhile=block)
     assert any(later - earlier >= 1.2 for earlier, later in pairwise(looks))
     assert looks[-1] > free_again[0]

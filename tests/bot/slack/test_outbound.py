@@ -74,7 +74,7 @@ def test_no_post_unfurls_links(slack: Slack) -> None:
     )  # fmt: skip
 
 
-@pytest.metadata.parametrize(
+@pytest.mark.parametrize(
     ("plan", "expected"),
     [
         (lambda faults: faults.ratelimited("chat.postMessage", 7), ChatUnavailableError),

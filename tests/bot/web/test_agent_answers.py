@@ -8,22 +8,22 @@ import pytest
 
 from reconciler.incidents.progress import JournalEntry, Phase, StepState
 from reconciler.repair.resource import PreState, RepairStatus
-from tests.bot.harness import BOOT, NEXT_BOOT, Stage
+from tests.bot.harness import BOOT, NEXT_BOOT, BotProcess
 from tests.lab.kube.kube import Kube
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
 
 
-def answer(stage: Stage, node: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def answer(bot: BotProcess, node: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Report until the answer is as wanted: the bot reads nodes, Git and repairs by and by."""
 
     def ask() -> dict[str, Any]:
-        response = stage.post(stage.agents[node])
+        response = bot.post(bot.agents[node])
         assert response.status_code == 202, response.text
         return response.json() if wanted(response.json()) else {}
 
-    return stage.wait("the answer", ask)
+    return bot.wait("the answer", ask)
 
 
 def put_repair(kube: Kube, node: str, *steps: tuple[str, StepState]) -> None:
@@ -38,7 +38,10 @@ def put_repair(kube: Kube, node: str, *steps: tuple[str, StepState]) -> None:
     assert code == 201, made
     status = RepairStatus(
         phase=Phase.SUCCEEDED,
-        steps=tuple(JournalEntry(name=each, state=state, started_at=NOW) for each, state in steps),
+        steps=tuple(
+            JournalEntry(name=each, state=state, started_at=NOW, destructive=each == "reset")
+            for each, state in steps
+        ),
         pre_state=PreState(boot_id=BOOT, power="On", unschedulable=False),
     )
     patch = {"status": status.model_dump(mode="json", by_alias=True, exclude_none=True)}
@@ -46,28 +49,26 @@ def put_repair(kube: Kube, node: str, *steps: tuple[str, StepState]) -> None:
     assert code == 200, made
 
 
-def test_an_agent_learns_its_pool(stage: Stage) -> None:
-    stage.agent("gpu-401")
-    assert answer(stage, "gpu-401", lambda told: "pool" in told)["pool"] == "h100"
+def test_an_agent_learns_its_pool(bot: BotProcess) -> None:
+    bot.agent("gpu-401")
+    assert answer(bot, "gpu-401", lambda told: "pool" in told)["pool"] == "h100"
 
 
 @pytest.mark.parametrize(
     ("node", "journal", "boots"),
     [
         ("gpu-402", [("drain", StepState.DONE), ("reset", StepState.DONE)], [BOOT]),
-        ("gpu-403", [("reset", StepState.INTENT)], [BOOT]),
-        ("gpu-404", [("reset", StepState.NOT_DONE)], []),
         ("gpu-405", [("drain", StepState.DONE)], []),
     ],
 )
 def test_a_bot_that_has_just_started_knows_the_boots_that_repairs_ended(
     cluster_api: Kube,
-    set_stage: Callable[..., Stage],
+    start_bot: Callable[..., BotProcess],
     node: str,
     journal: list[tuple[str, StepState]],
     boots: list[str],
 ) -> None:
     put_repair(cluster_api, node, *journal)
-    stage = set_stage()
-    stage.agent(node).boot(NEXT_BOOT)
-    assert answer(stage, node, lambda told: "reset_boots" in told)["reset_boots"] == boots
+    bot = start_bot()
+    bot.agent(node).boot(NEXT_BOOT)
+    assert answer(bot, node, lambda told: "reset_boots" in told)["reset_boots"] == boots

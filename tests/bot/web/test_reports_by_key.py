@@ -7,49 +7,49 @@ import msgspec
 
 from checks.posted import shrink
 from checks.report import AUDIENCE, NodeReport
-from tests.bot.harness import Agent, Stage, reboot_required
+from tests.bot.harness import Agent, BotProcess, reboot_required
 
 
-def post(stage: Stage, agent: Agent, report: NodeReport, taken: NodeReport | None) -> httpx.Response:
+def post(bot: BotProcess, agent: Agent, report: NodeReport, taken: NodeReport | None) -> httpx.Response:
     body = msgspec.json.encode(shrink(report, taken))
-    return stage.http.post("/v1/reports", content=body, headers={"Authorization": f"Bearer {agent.token}"})
+    return bot.http.post("/v1/reports", content=body, headers={"Authorization": f"Bearer {agent.token}"})
 
 
-def held(stage: Stage, node: str) -> dict[str, Any]:
-    token = stage.kube.token("clusterwright", "clusterwright-reconciler", (AUDIENCE,))
-    answer = stage.http.get(f"/v1/nodes/{node}/report", headers={"Authorization": f"Bearer {token}"})
+def held(bot: BotProcess, node: str) -> dict[str, Any]:
+    token = bot.kube.token("clusterwright", "clusterwright-reconciler", (AUDIENCE,))
+    answer = bot.http.get(f"/v1/nodes/{node}/report", headers={"Authorization": f"Bearer {token}"})
     report: dict[str, Any] = answer.json()["report"]
     return report
 
 
-def test_a_report_by_key_is_held_whole(stage: Stage) -> None:
-    agent = stage.agent("gpu-171")
+def test_a_report_by_key_is_held_whole(bot: BotProcess) -> None:
+    agent = bot.agent("gpu-171")
     first, second = agent.report(reboot_required()), agent.report(reboot_required())
-    answer = post(stage, agent, first, None)
+    answer = post(bot, agent, first, None)
     assert (answer.status_code, answer.json()["holds"]) == (202, True)
-    assert post(stage, agent, second, first).status_code == 202
-    report = held(stage, "gpu-171")
+    assert post(bot, agent, second, first).status_code == 202
+    report = held(bot, "gpu-171")
     assert (report["sequence"], [each["code"] for each in report["findings"]]) == (2, ["154"])
     assert report["inventory"] == {"gpus": []}
-    assert len(stage.roots("gpu-171")) <= 1
-    stage.root("gpu-171")
+    assert len(bot.roots("gpu-171")) <= 1
+    bot.root("gpu-171")
 
 
-def test_a_bot_that_was_started_anew_asks_for_the_whole_state(set_stage: Any) -> None:
-    stage: Stage = set_stage()
-    agent = stage.agent("gpu-172")
+def test_a_bot_that_was_started_anew_asks_for_the_whole_state(start_bot: Any) -> None:
+    bot: BotProcess = start_bot()
+    agent = bot.agent("gpu-172")
     first, second, third = (agent.report(reboot_required()) for _ in range(3))
-    assert post(stage, agent, first, None).status_code == 202
-    stage.restart()
-    answer = post(stage, agent, second, first)
+    assert post(bot, agent, first, None).status_code == 202
+    bot.restart()
+    answer = post(bot, agent, second, first)
     assert (answer.status_code, answer.json()["resend"]) == (409, True)
-    assert "request_refused" not in stage.log()
-    assert post(stage, agent, third, None).status_code == 202
-    assert [each["code"] for each in held(stage, "gpu-172")["findings"]] == ["154"]
+    assert "request_refused" not in bot.log()
+    assert post(bot, agent, third, None).status_code == 202
+    assert [each["code"] for each in held(bot, "gpu-172")["findings"]] == ["154"]
 
 
-def test_an_agent_that_lost_its_number_is_told_where_to_go_on(stage: Stage) -> None:
-    agent = stage.agent("gpu-173")
-    assert post(stage, agent, agent.report(sequence=41), None).status_code == 202
-    answer = post(stage, agent, agent.report(sequence=1), None)
+def test_an_agent_that_lost_its_number_is_told_where_to_go_on(bot: BotProcess) -> None:
+    agent = bot.agent("gpu-173")
+    assert post(bot, agent, agent.report(sequence=41), None).status_code == 202
+    answer = post(bot, agent, agent.report(sequence=1), None)
     assert (answer.status_code, answer.json()["held"]) == (409, 41)
