@@ -56,7 +56,7 @@ def _after_decision(incident: Incident) -> Iterator[str]:
     if decision is None:
         yield f"*{words.STATES[incident.state].capitalize()}.*"
     elif incident.state is State.DECIDING:
-        yield f"{decided(decision)}. This is not recorded in Git yet, and nothing happens until it is."
+        yield f"{decided(decision)}. This is not yet recorded in Git, and nothing happens until it is."
     elif incident.state is State.APPROVED:
         yield f"{decided(decision)}. This is recorded in Git; next, the reconciler starts the repair."
     else:

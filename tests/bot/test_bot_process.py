@@ -192,7 +192,7 @@ def test_while_git_is_down_an_approval_waits_and_says_so(bot: BotProcess) -> Non
     root = settled(bot, "gpu-137")
     with bot.git_down():
         bot.click(root, "approve", APPROVER)
-        waiting = bot.root("gpu-137", "not recorded in Git yet")
+        waiting = bot.root("gpu-137", "not yet recorded in Git")
         assert buttons(waiting) == set()
         bot.root("gpu-137", "Git cannot be written at the moment")
         bot.click(root, "approve", SECOND, version=with_buttons(bot, root))

@@ -161,7 +161,7 @@ def test_while_git_is_down_an_approval_waits_and_says_so(asked: BotLoops) -> Non
     old = asked.offered()
     assert asked.click("approve") is None
     text = str(asked.root.message.blocks)
-    assert "not recorded in Git yet" in text
+    assert "not yet recorded in Git" in text
     assert "Git cannot be written at the moment" in text
     assert why(asked.click("approve", SECOND.id, old)) is Denial.ALREADY_DECIDED
     assert asked.replies == []
