@@ -1,7 +1,8 @@
-"""Puts the bot together from its settings: doors below, loops above, one web application."""
+"""Builds the bot from its settings: connections below, loops above, one web application. Wiring only."""
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from bot.incidents.correlate import is_silent
 from bot.incidents.reports import ReportStore
+from bot.incidents.status import StatusReader
 from bot.incidents.store import IncidentStore
 from bot.loops.detect import DetectionTimes
-from bot.loops.incident_log import IncidentLog
+from bot.loops.git_incident_log import GitIncidentLog
 from bot.loops.lifecycle import ExternalSystems, Lifecycle, LoopIntervals
 from bot.metrics import Metrics
-from bot.scontrol import asking
+from bot.scontrol import scontrol_reader
 from bot.settings import BotSettings, BotTable, SlackSettings, SlurmSettings
 from bot.slack.connection import SlackConnection
 from bot.slack.inbound import SlackInbound
@@ -27,16 +28,16 @@ from reconciler.settings import GitSettings, SettingsError
 from reconciler.source.connect import open_recorder, open_repository
 
 LEAVE_SECONDS: Final = 10.0
-"""How long a commit in flight may take when the bot is told to stop."""
+"""How long a commit in progress may take when the bot is told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """The bot, ready to run. `web` serves programs, and Slack in HTTP mode."""
+    """The bot, ready to run. `web` serves programs, and Slack in HTTP mode; `git_writer` runs the commits."""
 
     web: Starlette
     lifecycle: Lifecycle
-    incident_log: IncidentLog
+    git_writer: Executor
     inbound: SlackInbound
     slack_connection: SlackConnection
     app_token_file: Path | None
@@ -45,35 +46,37 @@ class Bot:
         """Run every loop until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lifecycle.run(), name="lifecycle")
-            group.create_task(self.slack_connection.introduce(), name="introduce")
+            group.create_task(self.slack_connection.authenticate(), name="authenticate")
             if self.app_token_file is not None:
                 file = self.app_token_file
                 group.create_task(self.slack_connection.listen(lambda: secret(file)), name="socket")
 
     async def close(self) -> None:
-        """Finish clicks and the commit in flight."""
+        """Finish the clicks and the commit in progress; raises TimeoutError when the commit takes too long."""
         await self.inbound.close()
-        await asyncio.wait_for(asyncio.to_thread(self.incident_log.close), LEAVE_SECONDS)
+        await asyncio.wait_for(
+            asyncio.to_thread(self.git_writer.shutdown, cancel_futures=True), LEAVE_SECONDS
+        )
 
 
 def build(settings: BotSettings) -> Bot:
-    """Return a bot that is wired to the outside; raises SettingsError. Sends nothing yet."""
+    """Return a bot that is connected to its systems; raises SettingsError. Sends nothing yet."""
     own, slack = settings.bot, settings.bot.slack
     _check_files(own)
-    metrics, clock = Metrics(), _now
-    store, reports = IncidentStore(settings.cluster, metrics, clock), ReportStore(clock)
+    metrics, writer = Metrics(), ThreadPoolExecutor(max_workers=1, thread_name_prefix="git-writer")
+    store, reports = IncidentStore(settings.cluster, metrics, _now), ReportStore(_now)
     reader = KubernetesReader.connect(settings.kubernetes.kubeconfig, settings.kubernetes.timeout_seconds)
-    incident_log = _incident_log(settings.git)
-    chat = _chat(slack, metrics)
-    outside = ExternalSystems(incident_log, reader, chat, _slurm(own.slurm))
-    lifecycle = Lifecycle(store, reports, outside, _detection(own), _times(settings))
-    inbound = SlackInbound(chat, store, lifecycle.decisions, lambda: _reporting(reports, own))
+    chat, detection = _chat(slack, metrics), _detection(own)
+    systems = ExternalSystems(_incident_log(settings.git, writer), reader, chat, _slurm(own.slurm))
+    lifecycle = Lifecycle(store, reports, systems, detection, _intervals(settings))
+    status = StatusReader(store, reports, detection.report_interval)
+    inbound = SlackInbound(chat, status, lifecycle.decisions, metrics, asyncio.sleep)
     signing = secret(slack.signing_secret_file) if slack.mode == "http" and slack.signing_secret_file else ""
-    slack_connection = SlackConnection(inbound, chat, store, signing)
+    slack_connection = SlackConnection(inbound, chat, store, signing, asyncio.sleep)
     api = FindingsApi(store, reports, lifecycle.report_arrived, reader, settings.kubernetes.namespace)
     routes = [*api.routes(), *([slack_connection.route()] if slack.mode == "http" else [])]
     app_token_file = slack.app_token_file if slack.mode == "socket" else None
-    return Bot(Starlette(routes=routes), lifecycle, incident_log, inbound, slack_connection, app_token_file)
+    return Bot(Starlette(routes=routes), lifecycle, writer, inbound, slack_connection, app_token_file)
 
 
 def secret(file: Path) -> str:
@@ -105,10 +108,10 @@ def _check_files(own: BotTable) -> None:
             raise SettingsError(f"{key}: {file}: is empty")
 
 
-def _incident_log(git: GitSettings) -> IncidentLog:
+def _incident_log(git: GitSettings, writer: Executor) -> GitIncidentLog:
     branches = (git.config_branch, git.incidents_branch)
     repository = open_repository(git)
-    return IncidentLog(repository, open_recorder(git, repository), branches)
+    return GitIncidentLog(repository, open_recorder(git, repository), branches, writer)
 
 
 def _chat(slack: SlackSettings, metrics: Metrics) -> SlackChat:
@@ -121,7 +124,7 @@ def _chat(slack: SlackSettings, metrics: Metrics) -> SlackChat:
 def _slurm(slurm: SlurmSettings | None) -> Callable[[], str] | None:
     if slurm is None:
         return None
-    return asking(slurm.scontrol, slurm.conf_file, slurm.timeout_seconds)
+    return scontrol_reader(slurm.scontrol, slurm.conf_file, slurm.timeout_seconds)
 
 
 def _detection(own: BotTable) -> DetectionTimes:
@@ -132,7 +135,7 @@ def _detection(own: BotTable) -> DetectionTimes:
     )
 
 
-def _times(settings: BotSettings) -> LoopIntervals:
+def _intervals(settings: BotSettings) -> LoopIntervals:
     own = settings.bot
     return LoopIntervals(
         sweep=timedelta(seconds=own.sweep_seconds),
@@ -144,8 +147,3 @@ def _times(settings: BotSettings) -> LoopIntervals:
         edit_after=timedelta(seconds=own.edit_seconds),
         slurm_poll=timedelta(seconds=(own.slurm or SlurmSettings()).poll_seconds),
     )
-
-
-def _reporting(reports: ReportStore, own: BotTable) -> int:
-    now, interval = _now(), own.report_interval_seconds
-    return sum(not is_silent(held.received_at, now, interval) for held in reports.all().values())

@@ -1,4 +1,4 @@
-"""Chat: what the loops need of Slack, and the three ways in which a call can fail."""
+"""Chat: what the loops need from Slack, and the three ways in which a call can fail."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,29 +10,29 @@ from bot.messages.blocks import Message
 
 @dataclass(frozen=True, slots=True)
 class MessageMetadata:
-    """What a message of ours says about itself in its metadata.
+    """The metadata of a message that the bot posted.
 
-    `part` is `root` or a milestone's key; `text_digest` is of its content; `revision` and `stamp` are what
-    its buttons carry.
+    `part` is `root` or the key of a reply; `text_digest` is the digest of its content; `revision` and
+    `offer_digest` are what its buttons carry.
     """
 
     incident: str
     part: str
     text_digest: str
     revision: int
-    stamp: str
+    offer_digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class PostedMessage:
-    """A message of ours that was found in the channel or in a thread."""
+    """A message of the bot that was found in the channel or in a thread."""
 
     ts: str
-    mark: MessageMetadata
+    metadata: MessageMetadata
 
 
 class ChatUnavailableError(Exception):
-    """Slack did not carry the call out; try again after `retry_after_seconds`."""
+    """Slack did not carry out the call; try again after `retry_after_seconds`."""
 
     def __init__(self, reason: str, retry_after_seconds: float = 1.0) -> None:
         super().__init__(reason)
@@ -40,11 +40,11 @@ class ChatUnavailableError(Exception):
 
 
 class ChatUnknownError(Exception):
-    """The reply is lost: the call may or may not have been carried out. Look before sending it again."""
+    """The answer is lost: Slack may or may not have carried out the call. Look before you send it again."""
 
 
 class ChatRefusedError(Exception):
-    """Slack will not do this however often it is asked; `code` is its word for why."""
+    """Slack refuses the call, however often it is sent; `code` is its error code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(f"Slack refused: {code}")
@@ -56,24 +56,24 @@ class Chat(Protocol):
 
     channel: str
 
-    async def post(self, message: Message, mark: MessageMetadata, thread: str | None = None) -> str:
+    async def post(self, message: Message, metadata: MessageMetadata, thread: str | None = None) -> str:
         """Post a message, in a thread if one is given, and return its `ts`."""
         ...
 
-    async def edit(self, channel: str, ts: str, message: Message, mark: MessageMetadata) -> None:
+    async def edit(self, channel: str, ts: str, message: Message, metadata: MessageMetadata) -> None:
         """Replace a message."""
         ...
 
     async def roots(self, since: datetime) -> tuple[PostedMessage, ...]:
-        """Return our root messages in the channel since a moment, newest first."""
+        """Return the bot's root messages in the channel since a moment, newest first."""
         ...
 
     async def thread(self, channel: str, ts: str) -> tuple[PostedMessage, ...]:
-        """Return our messages in a thread, the root included."""
+        """Return the bot's messages in a thread, the root included."""
         ...
 
-    async def whisper(self, channel: str, user: str, message: Message) -> None:
-        """Say something that only one person sees."""
+    async def post_ephemeral(self, channel: str, user: str, message: Message) -> None:
+        """Post a message that only one person sees."""
         ...
 
     async def account(self, user: str) -> Account | None:

@@ -1,4 +1,4 @@
-"""What the bot counts, for Prometheus."""
+"""The metrics of the bot, for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -41,15 +41,20 @@ class Metrics:
             ["dependency"],
             registry=self.registry,
         )
-        self.told = Histogram(
+        self.post_delay = Histogram(
             "clusterwright_bot_told_seconds",
-            "Incident opened to Slack message posted.",
+            "Seconds from the opening of an incident to its Slack message.",
             buckets=(0.25, 0.5, 1, 2, 5, 10, 30, 60, 300),
+            registry=self.registry,
+        )
+        self.unknown_subsystems = Counter(
+            "clusterwright_bot_unknown_subsystems",
+            "Subsystems in new reports that the bot does not know; their findings count as the host's.",
             registry=self.registry,
         )
         self.rounds = Counter(
             "clusterwright_bot_rounds",
-            "Sweeps that did not run as planned: missed, failed, or still busy (overrun).",
+            "Runs of a loop that did not happen as planned: missed, failed, or still busy (overrun).",
             ["round", "kind"],
             registry=self.registry,
         )

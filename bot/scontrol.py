@@ -1,4 +1,4 @@
-"""Scontrol: Slurm's own client, run to ask the controller for its nodes."""
+"""Runs scontrol, Slurm's own client, to ask the controller for its nodes."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from bot.loops.slurm import SlurmUnavailableError
 from checks.slurm.node import COMMAND
 
 
-def asking(program: str, conf_file: Path | None, timeout_seconds: float) -> Callable[[], str]:
-    """Return what asks for the rows of all nodes; it raises SlurmUnavailableError with what Slurm said.
+def scontrol_reader(program: str, conf_file: Path | None, timeout_seconds: float) -> Callable[[], str]:
+    """Return a function that returns the rows of all nodes, or raises SlurmUnavailableError with Slurm's message.
 
     `conf_file` is the slurm.conf to use; None leaves it to the environment.
     """

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from checks.report import SILENCE_REPORTS
 from reconciler.apply.controller import ConfigController
 from reconciler.apply.definitions import PACKAGED, definitions
 from reconciler.kube.connection import Connection
@@ -73,7 +74,7 @@ def intervals(settings: ReconcilerSettings) -> ControllerIntervals:
         each_pass=timedelta(seconds=own.pass_seconds),
         git_poll=timedelta(seconds=git.poll_seconds),
         git_valid=timedelta(seconds=git.timeout_seconds + 3 * git.poll_seconds),
-        stale_after=3 * timedelta(seconds=own.report_interval_seconds),
+        stale_after=SILENCE_REPORTS * timedelta(seconds=own.report_interval_seconds),
     )
 
 

@@ -1,7 +1,7 @@
-"""Click → Granted or Denied: who may decide, about what, until when. Pure and fail closed.
+"""A click → Granted or Denied: who may decide, about what, until when. Pure; fails closed.
 
-The policy is judged at the click from the approver list in Git and the world as it is read now; being in the
-channel permits nothing. What could not be read denies, and a denial is told to the person, never recorded.
+The policy is judged at the click, from the approver list in Git and a fresh observation of the node. Being in
+the channel grants nothing. What cannot be read denies the click. The person is told; Git records no denial.
 """
 
 from dataclasses import dataclass
@@ -27,34 +27,36 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Click:
-    """A button pressed: who (None when Slack could not say), and which offer it showed."""
+class DecisionRequest:
+    """A click on a button: who clicked, and which offer the button showed.
+
+    `account` is None when Slack could not say who it is.
+    """
 
     user: str
     account: Account | None
     incident: str
     revision: int
-    stamp: str
+    offer_digest: str
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class NodeObservation:
     """The node as Kubernetes and its newest report show it at the click.
 
-    `covered` says whether the plan that was shown still covers every pod that a drain would evict now, and
-    `fresh` whether the newest report is recent and still shows exactly the incident's findings.
+    `uncovered_pods` are the pods that a drain would evict now and that the plan does not cover. `fresh` says
+    whether the newest report is recent and shows exactly the findings of the incident.
     """
 
     node_uid: str | None
     boot_id: str
-    covered: bool
     fresh: bool
-    newcomers: tuple[PlannedPod, ...] = ()
+    uncovered_pods: tuple[PlannedPod, ...] = ()
 
 
 class Denial(StrEnum):
-    """Why a click decided nothing; also the label of its metric."""
+    """Why a click decided nothing. The value is also the label of the metric."""
 
     STARTING = "starting"
     UNKNOWN_INCIDENT = "unknown-incident"
@@ -69,7 +71,7 @@ class Denial(StrEnum):
     SUPERSEDED = "superseded"
     LAPSED = "lapsed"
     NOTHING_OFFERED = "nothing-offered"
-    WORLD_UNREADABLE = "world-unreadable"
+    NODE_UNREADABLE = "world-unreadable"
     NODE_CHANGED = "node-changed"
     FINDINGS_CHANGED = "findings-changed"
     PLAN_CHANGED = "plan-changed"
@@ -77,7 +79,7 @@ class Denial(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The click decides. `expires_at` is when the approval lapses if nothing has come of it."""
+    """The click decides. `expires_at` is when the approval lapses if it was not used (UTC)."""
 
     person: Decider
     expires_at: datetime
@@ -85,7 +87,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The click decides nothing. `by` and `at` name an earlier decision, `detail` what has changed."""
+    """The click decides nothing. `by` and `at` name an earlier decision, `detail` says what has changed."""
 
     why: Denial
     by: str = ""
@@ -94,18 +96,22 @@ class Denied:
 
 
 def decide(
-    click: Click, incident: Incident, config: Config | None, world: World | None, now: datetime
+    request: DecisionRequest,
+    incident: Incident,
+    config: Config | None,
+    node: NodeObservation | None,
+    now: datetime,
 ) -> Granted | Denied:
-    """Return whether the click approves the incident's offer. `config` and `world` are None if unreadable."""
-    person = identify(click, config)
+    """Return whether the click approves the offer. `config` and `node` are None when they cannot be read."""
+    person = identify(request, config)
     if isinstance(person, Denied):
         return person
-    stale = _out_of_date(click, incident, now)
+    stale = _out_of_date(request, incident, now)
     if stale is not None:
         return stale
     if incident.offer is None:
         return Denied(Denial.NOTHING_OFFERED)
-    changed = _world_changed(incident, world)
+    changed = _node_changed(incident, node)
     if changed is not None:
         return changed
     lifetime = config.policy.approval_lifetime if config else timedelta(0)
@@ -113,26 +119,26 @@ def decide(
 
 
 def decide_again(
-    click: Click, incident: Incident, config: Config | None, world: World | None
+    request: DecisionRequest, incident: Incident, config: Config | None, node: NodeObservation | None
 ) -> Denied | None:
-    """Return why an approval that waits to be recorded no longer holds, None while it does."""
-    person = identify(click, config)
-    return person if isinstance(person, Denied) else _world_changed(incident, world)
+    """Return why an approval that is not recorded yet no longer holds, None while it does."""
+    person = identify(request, config)
+    return person if isinstance(person, Denied) else _node_changed(incident, node)
 
 
 def decide_rejection(
-    click: Click, incident: Incident, config: Config | None, now: datetime
+    request: DecisionRequest, incident: Incident, config: Config | None, now: datetime
 ) -> Granted | Denied:
-    """Return whether the click rejects the offer: the same people and offer, but the world need not match."""
-    person = identify(click, config)
+    """Return whether the click rejects the offer: by an approver, about this offer, whatever the node does."""
+    person = identify(request, config)
     if isinstance(person, Denied):
         return person
-    return _out_of_date(click, incident, now) or Granted(person, now)
+    return _out_of_date(request, incident, now) or Granted(person, now)
 
 
-def decide_reopening(click: Click, incident: Incident, config: Config | None) -> Granted | Denied:
-    """Return whether the click may have the repair offered again, or say that a held one is settled."""
-    person = identify(click, config)
+def decide_reopening(request: DecisionRequest, incident: Incident, config: Config | None) -> Granted | Denied:
+    """Return whether the click may have a repair offered again, or mark a held incident as fixed."""
+    person = identify(request, config)
     if isinstance(person, Denied):
         return person
     if incident.state is State.CLOSED:
@@ -142,9 +148,9 @@ def decide_reopening(click: Click, incident: Incident, config: Config | None) ->
     return Granted(person, incident.opened_at)
 
 
-def identify(click: Click, config: Config | None) -> Decider | Denied:
+def identify(request: DecisionRequest, config: Config | None) -> Decider | Denied:
     """Return the person behind the click, if that person may decide."""
-    account = click.account
+    account = request.account
     if account is None:
         return Denied(Denial.ACCOUNT_UNREADABLE)
     if account.bot or account.gone:
@@ -161,7 +167,7 @@ def identify(click: Click, config: Config | None) -> Decider | Denied:
     return Decider(name=known.name, email=known.email, slack=account.id)
 
 
-def _out_of_date(click: Click, incident: Incident, now: datetime) -> Denied | None:
+def _out_of_date(request: DecisionRequest, incident: Incident, now: datetime) -> Denied | None:
     decision = incident.decision
     if incident.state is State.CLOSED:
         return Denied(Denial.CLOSED)
@@ -171,21 +177,21 @@ def _out_of_date(click: Click, incident: Incident, now: datetime) -> Denied | No
         return Denied(Denial.LAPSED, at=incident.offer.expires_at if incident.offer else None)
     if incident.state is not State.OPEN:
         return Denied(Denial.SUPERSEDED)
-    if (click.revision, click.stamp) != (incident.revision, incident.stamp):
+    if (request.revision, request.offer_digest) != (incident.revision, incident.offer_digest):
         return Denied(Denial.SUPERSEDED)
     if incident.offer is not None and now >= incident.offer.expires_at:
         return Denied(Denial.LAPSED, at=incident.offer.expires_at)
     return None
 
 
-def _world_changed(incident: Incident, world: World | None) -> Denied | None:
-    if world is None:
-        return Denied(Denial.WORLD_UNREADABLE)
-    if world.node_uid != incident.node_uid or world.boot_id != incident.boot_id:
-        return Denied(Denial.NODE_CHANGED, detail=world.boot_id if world.node_uid else "")
-    if not world.fresh:
+def _node_changed(incident: Incident, node: NodeObservation | None) -> Denied | None:
+    if node is None:
+        return Denied(Denial.NODE_UNREADABLE)
+    if node.node_uid != incident.node_uid or node.boot_id != incident.boot_id:
+        return Denied(Denial.NODE_CHANGED, detail=node.boot_id if node.node_uid else "")
+    if not node.fresh:
         return Denied(Denial.FINDINGS_CHANGED)
-    if not world.covered:
-        names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in world.newcomers)
+    if node.uncovered_pods:
+        names = ", ".join(f"{pod.namespace}/{pod.name}" for pod in node.uncovered_pods)
         return Denied(Denial.PLAN_CHANGED, detail=names)
     return None

@@ -1,6 +1,6 @@
-"""Findings → faults: what belongs to one incident, and what silence means.
+"""Findings → faults: which findings belong to one incident, and what silence means.
 
-One physical fault is one incident (node-check rule T6): the findings of one cause on one node stand together,
+One physical fault is one incident (node-check rule T6): the findings of one cause on one node belong together,
 and harmless lines of the same minute are shown with them as companions.
 """
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from checks.finding import Action, Finding, Severity
-from checks.report import Inventory, NodeReport
+from checks.report import SILENCE_REPORTS, Inventory, NodeReport
 from reconciler.incidents.digests import digest
 from reconciler.incidents.records import Cause
 
@@ -24,14 +24,15 @@ CAUSES: Final[Mapping[str, Cause]] = {
     **dict.fromkeys(("ext4", "xfs", "nvme", "md", "nfs", "filesystem", "disk", "storage"), Cause.STORAGE),
     **dict.fromkeys(("agent", "log", "silence"), Cause.AGENT),
     **dict.fromkeys(("slurm",), Cause.SLURM),
+    **dict.fromkeys(
+        ("boot", "clock", "cpu", "edac", "ghes", "mce", "memory", "limits", "service"), Cause.HOST
+    ),
+    **dict.fromkeys(("hung-task", "kernel", "lockup", "oom", "segfault"), Cause.HOST),
 }
-"""Subsystem of a finding → part at fault. What is not listed is the host's."""
+"""Subsystem of a finding → part at fault."""
 
 TOGETHER_SECONDS: Final = 60.0
 """Lines of one cause within a minute are one fault (node-check rule T6)."""
-
-SILENCE_REPORTS: Final = 3
-"""Reports missed in a row before a node counts as silent (node checks, section 1.4)."""
 
 _ID_DIGITS: Final = 6
 
@@ -40,7 +41,7 @@ _ID_DIGITS: Final = 6
 class Fault:
     """The findings of one cause on one node: those that open an incident, and their companions.
 
-    `boards` are the addresses and serial numbers of the GPUs in question, as far as the agent knows them.
+    `boards` are the addresses and serial numbers of the affected GPUs, as far as the agent knows them.
     """
 
     cause: Cause
@@ -61,16 +62,16 @@ def opens_incident(finding: Finding) -> bool:
 
 
 def incident_id(cluster: str, node: str, node_uid: str, boot: tuple[Cause, str], ordinal: int) -> str:
-    """Return the id of the incident of `boot` (cause, boot id), `ordinal` counting earlier ones alike.
+    """Return the id of an incident; `boot` is its cause and boot id, `ordinal` the number of earlier ones.
 
-    The same fault gives the same id, so what a crash left half done is found again.
+    The same fault gives the same id, so the bot finds again what a crash interrupted.
     """
     cause, boot_id = boot
     return f"{node}-{digest([cluster, node_uid, cause.value, boot_id, ordinal])[:_ID_DIGITS]}"
 
 
 def faults(report: NodeReport) -> dict[Cause, Fault]:
-    """Return what is wrong by cause; causes whose findings all open nothing are left out."""
+    """Return the faults of a report by cause; a cause with no finding that opens an incident is left out."""
     found = [(cause_of(each), each) for each in report.findings]
     found += [(Cause.AGENT, each) for each in report.blind_spots]
     return {
@@ -81,14 +82,19 @@ def faults(report: NodeReport) -> dict[Cause, Fault]:
 
 
 def cause_of(finding: Finding) -> Cause:
-    """Return the part that the finding blames."""
+    """Return the part that the finding blames: the host for a subsystem that is not in `CAUSES`."""
     return CAUSES.get(finding.subsystem, Cause.HOST)
+
+
+def unknown_subsystems(report: NodeReport) -> frozenset[str]:
+    """Return the subsystems in a report that are not in `CAUSES`, as a newer agent may send them."""
+    return frozenset(each.subsystem for each in report.findings if each.subsystem not in CAUSES)
 
 
 def silence_fault(since: datetime, interval_seconds: float) -> Fault:
     """Return the fault of a node whose reports stopped at `since`.
 
-    Its text names the moment and not the time passed, so it stays the same for as long as the node is silent.
+    Its text names the moment, not the time that has passed, so it does not change while the node is silent.
     """
     at = since.timestamp()
     finding = Finding(
@@ -106,17 +112,22 @@ def silence_fault(since: datetime, interval_seconds: float) -> Fault:
 
 
 def slurm_fault(findings: Iterable[Finding]) -> Fault | None:
-    """Return the fault of a node by what Slurm's controller says of it, None when that opens nothing.
+    """Return the fault of a node according to Slurm's controller, None when it opens no incident.
 
-    A cause of its own: no report of the agent holds these findings, so no repair may be bound to them.
+    It is a cause of its own: no report of an agent holds these findings, so no repair can be bound to them.
     """
     fault = _fault(Cause.SLURM, findings)
     return fault if fault.findings else None
 
 
 def is_silent(since: datetime, now: datetime, interval_seconds: float) -> bool:
-    """Whether reports that stopped at `since` have been missed often enough to say so."""
-    return (now - since).total_seconds() > SILENCE_REPORTS * interval_seconds
+    """Whether a node whose reports stopped at `since` counts as silent."""
+    return is_stale((now - since).total_seconds(), interval_seconds)
+
+
+def is_stale(age_seconds: float, interval_seconds: float) -> bool:
+    """Whether a report of that age says nothing about its node any more."""
+    return age_seconds > SILENCE_REPORTS * interval_seconds
 
 
 def _fault(cause: Cause, findings: Iterable[Finding]) -> Fault:

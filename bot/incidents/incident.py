@@ -1,7 +1,8 @@
 """Incident: one cause on one node, from the first finding to the end, and the table of what may follow what.
 
-Pure values. What is not in `TABLE` is refused and changes nothing; lifecycle decides which event happened,
-this module says whether it may. The revision grows with every event, so a button can name what it showed.
+Pure values. An event that is not in `TABLE` is refused and changes nothing: the loops decide which event
+happened, this module decides whether it may. Every event raises the revision, so a button can name what it
+showed.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from checks.finding import Finding, Severity
+from checks.finding import Finding
 from reconciler.incidents.digests import digest, evidence_digest
 from reconciler.incidents.paths import incident_directory
 from reconciler.incidents.plan import Plan
@@ -19,7 +20,7 @@ from reconciler.repair.resource import RepairStatus
 
 
 class State(StrEnum):
-    """Where an incident stands. `deciding`: a person has decided and Git does not have it yet."""
+    """The state of an incident. `deciding`: a person has decided, and the decision is not in Git yet."""
 
     OPEN = "open"
     LAPSED = "lapsed"
@@ -32,12 +33,12 @@ class State(StrEnum):
 
     @property
     def may_repair(self) -> bool:
-        """Whether a reconciler may be at work on the node: an approval is recorded and has no outcome yet."""
+        """Whether the reconciler may be working on the node: an approval is recorded and has no outcome yet."""
         return self in (State.APPROVED, State.REPAIRING)
 
 
 class IncidentEvent(StrEnum):
-    """What can happen to an incident. Events of the past (`recorded`, `ended`) are read back from Git."""
+    """What can happen to an incident. Events that end in `-recorded` are read back from Git."""
 
     FINDINGS_CHANGED = "findings-changed"
     FINDINGS_WORSENED = "findings-worsened"
@@ -62,8 +63,8 @@ _WAITING: Final = (State.OPEN, State.LAPSED, State.DECLINED, State.HELD)
 _BEFORE: Final = (*_WAITING, State.DECIDING)
 
 TABLE: Final[Mapping[tuple[State, IncidentEvent], State]] = {
-    # Findings: worse ones ask again where people had said no; a decision in flight was about other findings.
-    # While a repair may run they stand still: it was approved for these, and it verifies by itself.
+    # Findings: worse ones ask again where people had declined. A decision that is not recorded yet was about
+    # other findings. While a repair may run, findings do not change: it was approved for the ones it has.
     **{(state, IncidentEvent.FINDINGS_CHANGED): state for state in _WAITING},
     **{(state, IncidentEvent.FINDINGS_WORSENED): State.OPEN for state in _WAITING if state is not State.HELD},
     (State.HELD, IncidentEvent.FINDINGS_WORSENED): State.HELD,
@@ -79,9 +80,9 @@ TABLE: Final[Mapping[tuple[State, IncidentEvent], State]] = {
     (State.LAPSED, IncidentEvent.RENEWED): State.OPEN,
     (State.DECLINED, IncidentEvent.RENEWED): State.OPEN,
     (State.HELD, IncidentEvent.RENEWED): State.OPEN,
-    # A held repair left the node half way: only a person says that it is in order again.
+    # A held repair stopped half way, so only a person can say that the node is fixed.
     (State.HELD, IncidentEvent.RESOLVED): State.CLOSED,
-    # Decisions: a click counts once it is recorded; one recorded elsewhere counts just the same.
+    # Decisions: a click counts once it is recorded. A decision that was recorded elsewhere counts as well.
     (State.OPEN, IncidentEvent.DECIDED): State.DECIDING,
     (State.DECIDING, IncidentEvent.DECISION_DROPPED): State.OPEN,
     **{(state, IncidentEvent.APPROVAL_RECORDED): State.APPROVED for state in _BEFORE},
@@ -94,10 +95,10 @@ TABLE: Final[Mapping[tuple[State, IncidentEvent], State]] = {
     **{(state, IncidentEvent.REPAIR_SUCCEEDED): State.CLOSED for state in (State.APPROVED, State.REPAIRING)},
     **{(state, IncidentEvent.REPAIR_UNDONE): State.OPEN for state in (State.APPROVED, State.REPAIRING)},
     **{(state, IncidentEvent.REPAIR_HELD): State.HELD for state in (State.APPROVED, State.REPAIRING)},
-    # Closed elsewhere (a person's pull request): Git has the last word.
+    # Closed elsewhere, by a person's pull request: Git has the last word.
     **{(state, IncidentEvent.CLOSE_RECORDED): State.CLOSED for state in State if state is not State.CLOSED},
 }
-"""State and event to the state that follows. A pair that is missing is refused."""
+"""State and event → next state. A pair that is not listed is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,11 @@ class Closure:
 class Incident:
     """One cause on one node.
 
-    `boot_id` is the boot of the findings shown, `opened_boot_id` that of the first ones (part of the id).
-    `companions` are findings that open nothing by themselves but belong to the same fault. `boards` are the
-    addresses and serial numbers of the GPUs in question, where they are known. `attempt` numbers the decision
-    files to be written next, from 1. `worsened` says that worse findings came after the first ones;
-    `clear_since` is since when none of them is seen. An offer's time runs from `offer_from`. `recorded` are
+    `boot_id` is the boot of the current findings, `opened_boot_id` the boot of the first ones, which is part of
+    the id. `companions` are findings that open no incident by themselves and belong to the same fault. `boards`
+    are the addresses and serial numbers of the affected GPUs, where they are known. `attempt` numbers the next
+    decision files, from 1. `worsened` says that worse findings arrived after the first ones; `clear_since` is
+    when the findings were last reported gone. The lifetime of an offer counts from `offer_from`. `recorded` are
     the names of the incident's files that were read back from Git.
     """
 
@@ -177,8 +178,8 @@ class Incident:
         return evidence_digest(self.boot_id, self.findings)
 
     @property
-    def stamp(self) -> str:
-        """Identity of what the buttons stand for: node, boot, findings, plan, attempt and deadline."""
+    def offer_digest(self) -> str:
+        """Digest of what the buttons decide about: node, boot, findings, plan, attempt and deadline."""
         offer = self.offer
         shown = [offer.plan.digest, int(offer.expires_at.timestamp())] if offer else []
         return digest([self.id, self.attempt, self.node_uid, self.evidence_digest, *shown])
@@ -189,30 +190,20 @@ class Incident:
         return incident_directory(self.id, self.opened_at)
 
 
-def follow(incident: Incident, event: IncidentEvent, **changes: Any) -> Incident | None:
-    """Return the incident after `event` with `changes` and the next revision; None when the table refuses."""
+def transition(incident: Incident, event: IncidentEvent, **changes: Any) -> Incident | None:
+    """Return the incident after `event`, with `changes` and the next revision; None when `TABLE` refuses it."""
     state = TABLE.get((incident.state, event))
     if state is None:
         return None
     return replace(incident, state=state, revision=incident.revision + 1, **changes)
 
 
-RANK: Final = {
-    Severity.INFO: 0,
-    Severity.APP: 1,
-    Severity.WARNING: 2,
-    Severity.UNKNOWN: 3,
-    Severity.CRITICAL: 4,
-}
-"""Severities from harmless to worst; what is not understood ranks above a warning."""
-
-
 def worst(findings: tuple[Finding, ...]) -> Finding:
     """Return the finding that names the incident: the worst, then the earliest; ValueError for none."""
-    return min(findings, key=lambda each: (-RANK[each.severity], each.first_seen, each.key))
+    return min(findings, key=lambda each: (-each.severity.rank, each.first_seen, each.key))
 
 
 def is_worse(old: tuple[Finding, ...], new: tuple[Finding, ...]) -> bool:
-    """Whether `new` holds a fault that is not in `old`, or a known one at a higher severity."""
-    before = {each.key: RANK[each.severity] for each in old}
-    return any(RANK[each.severity] > before.get(each.key, -1) for each in new)
+    """Whether `new` holds a fault that `old` lacks, or a known one at a higher severity."""
+    before = {each.key: each.severity.rank for each in old}
+    return any(each.severity.rank > before.get(each.key, -1) for each in new)

@@ -1,7 +1,7 @@
-"""Incident → the next commit that it wants on the incident branch. Pure.
+"""Incident → the next commit that the incident branch lacks. Pure.
 
-One event, one commit. Decision ids follow from what is decided and by whom, so that the same event is found
-again after a lost reply, and two different decisions never pass for one.
+One event, one commit. A decision id is derived from what is decided and by whom: the same event is found again
+after a lost reply, and two different decisions never share an id.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ Trailers = tuple[tuple[str, str], ...]
 def wanted(incident: Incident, thread: tuple[str, str] | None) -> Commit | None:
     """Return the first event that Git lacks, None when it has all; `thread` is (channel, ts) once posted.
 
-    A decision waits for nothing but `opened.yaml`: what people decided is recorded before where they talk.
+    A decision waits only for `opened.yaml`: what people decided is recorded before where they talk.
     """
     if OPENED not in incident.recorded:
         return opened(incident)
@@ -63,13 +63,13 @@ def opened(incident: Incident) -> Commit:
 
 
 def in_thread(incident: Incident, channel: str, ts: str) -> Commit:
-    """Return the event that notes where people talk about the incident."""
+    """Return the event that records where people talk about the incident."""
     value = ThreadOpened(incident=incident.id, channel=channel, ts=ts)
     return _event(incident, {THREAD: value}, f"Tell people about {incident.id}", ["thread", channel, ts])
 
 
 def decision(incident: Incident) -> Commit | None:
-    """Return the event of the decision that waits to be recorded; None when there is nothing decided."""
+    """Return the event of the decision that is not recorded yet; None when nothing is decided."""
     made, offer = incident.decision, incident.offer
     if made is None or offer is None:
         return None
@@ -92,7 +92,7 @@ _ENDED: Final[Mapping[CloseReason, str]] = {
     CloseReason.REPAIRED: "repaired",
     CloseReason.CLEARED: "findings cleared",
     CloseReason.NODE_GONE: "the node is gone",
-    CloseReason.RESOLVED: "resolved by a person",
+    CloseReason.RESOLVED: "marked as fixed by a person",
     CloseReason.RECORDED: "closed in Git",
 }
 

@@ -1,7 +1,7 @@
-"""Fault → recommendation: which repair is called for, why, and what of it this version can carry out.
+"""Fault → recommendation: which repair the findings call for, why, and what people may approve. Pure.
 
-One table from the first action of the findings (node checks, section 5) to what people are offered. What
-is not built is said, never promised: `offered` is always an action that the reconciler has steps for.
+One table leads from the first action of the findings (node checks, section 5) to the offer. The offer is
+always an action that is registered and that the node's provider can carry out.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from reconciler.repair.providers.provider import ProviderKind
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """`wanted` is what the findings call for, `offered` what people may approve now, None for nothing.
+    """`wanted` is what the findings call for; `offered` is what people may approve now, None for nothing.
 
-    `why` says why it is called for; `but` what is different about the offer, or why there is none.
+    `why` says why it is called for. `but` says why the offer differs, or why there is no offer.
     """
 
     wanted: Action
@@ -29,43 +29,43 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class OfferRule:
-    """What becomes of a first action: `instead` is offered for it, with `but` said beside it."""
+    """What people read when an action is called for, and what is offered when it cannot be carried out.
 
-    instead: Action | None
+    `missing` says that this version lacks the action. `instead` is offered then, with `note` beside it.
+    """
+
     why: str
-    but: str = ""
+    missing: str = ""
+    instead: Action | None = None
+    note: str = ""
 
 
-RUNGS: Final[Mapping[Action, OfferRule]] = {
-    Action.NONE: OfferRule(None, "No repair is called for."),
-    Action.ASK: OfferRule(None, "No repair is known to help with this, so a person has to look first."),
+OFFER_RULES: Final[Mapping[Action, OfferRule]] = {
+    Action.NONE: OfferRule("No repair is called for."),
+    Action.ASK: OfferRule("No repair is known to help with this, so a person has to look first."),
     Action.RESET_GPU: OfferRule(
-        Action.REBOOT,
         "The GPU needs a reset, the lightest repair that clears this fault.",
-        "This version cannot reset a single GPU. A reboot resets it too, and stops every pod on the node, "
-        "not only those that use this GPU.",
+        "This version cannot reset a single GPU.",
+        Action.REBOOT,
+        "A reboot resets it too, and stops every pod on the node, not only those that use this GPU.",
     ),
-    Action.REBOOT: OfferRule(
-        Action.REBOOT, "The fault sits in the running system's state; a reboot clears it."
-    ),
+    Action.REBOOT: OfferRule("The fault sits in the running system's state; a reboot clears it."),
     Action.REPROVISION: OfferRule(
-        None,
-        "The node's disk or image is damaged; a clean image is what mends it, and it clears local data.",
+        "The node's disk or image is damaged; a clean image repairs it and clears local data.",
         "This version cannot reprovision a node, and a reboot would meet the same damage.",
     ),
     Action.FAILOVER: OfferRule(
-        Action.REBOOT,
         "This points to hardware that a restart seldom brings back; the work belongs on another node.",
-        "This version cannot fail over to a spare. A reboot keeps the node and may not help: "
-        "if the fault comes back, the machine needs hands.",
+        "This version cannot fail over to a spare.",
+        Action.REBOOT,
+        "A reboot keeps the node and may not help: if the fault comes back, the machine needs hands-on service.",
     ),
     Action.REMOVE: OfferRule(
-        None,
-        "The node has to leave the pool and be repaired as hardware.",
+        "The node has to leave the pool, and its hardware needs repair.",
         "This version cannot remove a node.",
     ),
 }
-"""First action → what is offered for it."""
+"""First action → what people read, and what is offered in its place."""
 
 REASONS: Final[Mapping[tuple[str, str], str]] = {
     ("xid", "48"): "A double-bit memory error: resetting the GPU puts a spare row in place of the bad one.",
@@ -79,36 +79,37 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
     ("xid", "151"): "The vendor's own answer to this code is to restart the node.",
     ("nvrm", "rm-init-failed"): "The driver could not bring the GPU up; its state is in the kernel.",
     ("nvrm", "gsp-init-failed"): "The driver could not start the GPU's firmware; its state is in the kernel.",
-    ("slurm", "slurm-drained"): "A drain is somebody's decision, and whoever set it lifts it.",
+    ("slurm", "slurm-drained"): "Somebody drained the node in Slurm; whoever set the drain lifts it.",
     (
         "slurm",
         "slurm-gres",
     ): "Slurm's configuration and the node disagree; jobs may be given GPUs that are gone.",
     ("agent", "silence"): "Nothing is known about the node until its agent reports again.",
 }
-"""What is special about a code; else the rung's own sentence is said."""
+"""What is special about a code. For any other code people read the sentence of the rule."""
 
 VENDOR_DECISION: Final = ("xid", "154")
 """The finding in which the driver itself names the recovery: of equal ones, it is the one to explain."""
 
-_HEAVY: Final = tuple(Action)
+UNREACHABLE: Final = (
+    "No pool in the configuration says how to reach the node's machine, so nothing can be offered."
+)
+"""Why nothing is offered for a node that no provider serves."""
 
 
 def recommend(cause: Cause, findings: tuple[Finding, ...], kind: ProviderKind | None) -> Recommendation:
-    """Return what to offer for `findings`; `kind` is what acts on the node's machine, None when nothing can."""
+    """Return what to offer for `findings`; `kind` is the node's provider, None when nothing can act on it."""
     lead = leading(findings)
-    rung = RUNGS[lead.action]
-    why = _why(cause, lead, rung)
-    if rung.instead is None:
-        return Recommendation(lead.action, None, why, rung.but)
-    if rung.instead not in ACTIONS:
-        return Recommendation(lead.action, None, why, f"This version cannot carry out {rung.instead.value}.")
-    if not can_carry_out(rung.instead, kind):
-        but = (
-            "The node is in no pool whose machines can be reached for this, so nothing can be done from here."
-        )
-        return Recommendation(lead.action, None, why, but)
-    return Recommendation(lead.action, rung.instead, why, rung.but)
+    wanted, rule = lead.action, OFFER_RULES[lead.action]
+    why = _why(cause, lead, rule)
+    if can_carry_out(wanted, kind):
+        return Recommendation(wanted, wanted, why)
+    if kind is None and (wanted in ACTIONS or rule.instead in ACTIONS):
+        return Recommendation(wanted, None, why, UNREACHABLE)
+    missing = rule.missing if wanted not in ACTIONS or kind is None else _incapable(wanted, kind)
+    if rule.instead is not None and can_carry_out(rule.instead, kind):
+        return Recommendation(wanted, rule.instead, why, f"{missing} {rule.note}")
+    return Recommendation(wanted, None, why, missing)
 
 
 def leading(findings: tuple[Finding, ...]) -> Finding:
@@ -118,17 +119,21 @@ def leading(findings: tuple[Finding, ...]) -> Finding:
     """
     return max(
         findings,
-        key=lambda each: (_HEAVY.index(each.action), _names_recovery(each), -each.first_seen, each.key),
+        key=lambda each: (each.action.rank, _names_recovery(each), -each.first_seen, each.key),
     )
+
+
+def _incapable(wanted: Action, kind: ProviderKind) -> str:
+    return f"The provider of the node's pool, {kind.name}, cannot {ACTIONS[wanted].capability} a machine."
 
 
 def _names_recovery(finding: Finding) -> bool:
     return (finding.subsystem, finding.code) == VENDOR_DECISION and finding.action is not Action.ASK
 
 
-def _why(cause: Cause, lead: Finding, rung: OfferRule) -> str:
+def _why(cause: Cause, lead: Finding, rule: OfferRule) -> str:
     if _names_recovery(lead):
         return "The driver itself names this recovery."
     if cause is Cause.AGENT and lead.code != "silence":
         return "The agent cannot see part of the node, so faults there would go unnoticed."
-    return REASONS.get((lead.subsystem, lead.code), rung.why)
+    return REASONS.get((lead.subsystem, lead.code), rule.why)

@@ -1,4 +1,4 @@
-"""The newest report of each node, and how old it is by our own clock."""
+"""The newest report of each node, and its age by the clock of the bot."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from checks.report import HeldReport, NodeReport
 
 
 class Reception(Enum):
-    """What became of a report."""
+    """What became of a report: `new` says something new, `same` does not, `stale` was not taken."""
 
     NEW = "new"
     SAME = "same"
@@ -18,14 +18,14 @@ class Reception(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedReport:
-    """A report and when it came."""
+    """A report, and when it arrived (UTC)."""
 
     report: NodeReport
     received_at: datetime
 
 
 class ReportStore:
-    """Holds one report a node. A report replaces an older one of the same boot, or one of another boot."""
+    """Holds one report per node. A report replaces an older one of the same boot, or one of another boot."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -34,13 +34,13 @@ class ReportStore:
     def accept(self, report: NodeReport) -> Reception:
         """Take the report unless a newer one of the same boot is held.
 
-        The same report once more (its answer was lost) is taken for its freshness.
+        The same report again, because its answer was lost, makes the held report fresh again.
         """
         held = self._held.get(report.node)
         same_boot = held is not None and held.report.boot_id == report.boot_id
         if held is not None and same_boot and report.sequence < held.report.sequence:
             return Reception.STALE
-        changed = held is None or not same_boot or _said(held.report) != _said(report)
+        changed = held is None or not same_boot or _content(held.report) != _content(report)
         self._held[report.node] = ReceivedReport(report, self._clock())
         return Reception.NEW if changed else Reception.SAME
 
@@ -56,10 +56,6 @@ class ReportStore:
         """Return every held report by node."""
         return dict(self._held)
 
-    def forget(self, node: str) -> None:
-        """Drop the report of a node that is not in the cluster any more."""
-        self._held.pop(node, None)
 
-
-def _said(report: NodeReport) -> tuple[object, ...]:
+def _content(report: NodeReport) -> tuple[object, ...]:
     return report.findings, report.blind_spots

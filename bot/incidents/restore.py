@@ -1,7 +1,7 @@
 """A directory of the incident branch → the incident, as far as Git knows it. Pure.
 
-State is the fold over the files: the same fold restores an incident after a restart and brings a living one
-up to date, so a decision made by pull request counts like one made here.
+The state is the fold over the files. The same fold restores an incident after a restart and brings an open one
+up to date, so a decision that comes by pull request counts like one that the bot recorded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from bot.incidents.incident import Closure, Decision, Incident, IncidentEvent, Offer, follow
+from bot.incidents.incident import Closure, Decision, Incident, IncidentEvent, Offer, transition
 from reconciler.incidents.paths import OPENED, THREAD, kind_of, repair_name
 from reconciler.incidents.progress import Phase
 from reconciler.incidents.records import (
@@ -31,7 +30,7 @@ from reconciler.incidents.records import (
 
 @dataclass(frozen=True, slots=True)
 class IncidentRecords:
-    """The files of one incident's directory; `faults` are those that cannot be read, as sentences."""
+    """The files of one incident's directory, by name; `faults` names each file that cannot be read, and why."""
 
     directory: str
     records: Mapping[str, IncidentFile] = field(default_factory=dict)
@@ -45,13 +44,13 @@ class IncidentRecords:
 
     @property
     def thread(self) -> ThreadOpened | None:
-        """Where people talk about it, None while nobody was told."""
+        """Where people talk about it, None while there is no thread."""
         found = self.records.get(THREAD)
         return found if isinstance(found, ThreadOpened) else None
 
 
-def story(directory: str, contents: Mapping[str, bytes]) -> IncidentRecords:
-    """Return the story in `contents` (file name → bytes); never raises."""
+def read_records(directory: str, contents: Mapping[str, bytes]) -> IncidentRecords:
+    """Return the records in `contents` (file name → bytes); never raises."""
     records: dict[str, IncidentFile] = {}
     faults: list[str] = []
     for name in sorted(contents):
@@ -60,14 +59,14 @@ def story(directory: str, contents: Mapping[str, bytes]) -> IncidentRecords:
             continue
         try:
             records[name] = kind.model_validate(yaml.safe_load(contents[name]))
-        except (yaml.YAMLError, UnicodeDecodeError, ValidationError, RecursionError) as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             faults.append(f"{directory}/{name}: {' '.join(str(error).split())[:200]}")
     return IncidentRecords(directory, records, tuple(faults))
 
 
-def restore(told: IncidentRecords) -> Incident | None:
-    """Return the incident that a story tells, None while its first file is missing."""
-    opened = told.opened
+def restore(files: IncidentRecords) -> Incident | None:
+    """Return the incident that the files describe, None while `opened.yaml` is missing."""
+    opened = files.opened
     if opened is None:
         return None
     fresh = Incident(
@@ -83,25 +82,25 @@ def restore(told: IncidentRecords) -> Incident | None:
         findings=opened.findings,
         boards=tuple((opened.boards or {}).items()),
     )
-    return catch_up(fresh, told)
+    return catch_up(fresh, files)
 
 
-def catch_up(incident: Incident, told: IncidentRecords) -> Incident:
-    """Return the incident after everything in the story that it did not know of yet, in order of time."""
-    news = [name for name in told.records if name not in incident.recorded]
-    for name in sorted(news, key=lambda each: _moment(told, each)):
-        for event, changes in _events(incident, told, told.records[name]):
-            incident = follow(incident, event, **changes) or incident
+def catch_up(incident: Incident, files: IncidentRecords) -> Incident:
+    """Return the incident after every record that it does not contain yet, in order of time."""
+    news = [name for name in files.records if name not in incident.recorded]
+    for name in sorted(news, key=lambda each: _moment(files, each)):
+        for event, changes in _events(incident, files, files.records[name]):
+            incident = transition(incident, event, **changes) or incident
         incident = replace(incident, recorded=incident.recorded | {name})
     return incident
 
 
-def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
-    """Return when a record counts, and its place among those of one moment.
+def _moment(files: IncidentRecords, name: str) -> tuple[datetime, int]:
+    """Return when a record counts, and its place among records of the same moment.
 
-    Two machines' clocks may differ, so an outcome never counts before the repair that it ends.
+    The clocks of two machines may differ, so an outcome never counts before the repair that it ends.
     """
-    match told.records[name]:
+    match files.records[name]:
         case IncidentOpened() as opened:
             return opened.opened_at, 0
         case (Approval() | RepairRecord()) as approved:
@@ -109,7 +108,7 @@ def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
         case Rejection() as rejected:
             return rejected.rejected_at, 2
         case RepairOutcome() as outcome:
-            repair = told.records.get(repair_name(outcome.attempt))
+            repair = files.records.get(repair_name(outcome.attempt))
             started = repair.approved_at if isinstance(repair, RepairRecord) else outcome.finished_at
             return max(outcome.finished_at, started), 3
         case IncidentClosed() as closed:
@@ -119,11 +118,11 @@ def _moment(told: IncidentRecords, name: str) -> tuple[datetime, int]:
 
 
 def _events(
-    incident: Incident, told: IncidentRecords, record: IncidentFile
+    incident: Incident, files: IncidentRecords, record: IncidentFile
 ) -> Iterable[tuple[IncidentEvent, dict[str, Any]]]:
     match record:
         case RepairRecord():
-            yield IncidentEvent.APPROVAL_RECORDED, _approved(told, record)
+            yield IncidentEvent.APPROVAL_RECORDED, _approved(files, record)
         case Rejection():
             yield IncidentEvent.REJECTION_RECORDED, {"decision": _declined(incident, record)}
         case RepairOutcome():
@@ -134,9 +133,9 @@ def _events(
             return
 
 
-def _approved(told: IncidentRecords, record: RepairRecord) -> dict[str, Any]:
+def _approved(files: IncidentRecords, record: RepairRecord) -> dict[str, Any]:
     offer = Offer(plan=record.plan, offered_at=record.approved_at, expires_at=record.expires_at)
-    found = [told.records.get(name) for name in record.approvals]
+    found = [files.records.get(name) for name in record.approvals]
     approvals = [each for each in found if isinstance(each, Approval)]
     changes: dict[str, Any] = {"offer": offer, "attempt": record.attempt, "progress": None}
     if approvals:

@@ -1,10 +1,10 @@
-"""Signal: wakes everybody who waits for a change."""
+"""Signal: wakes the loops that wait for a change."""
 
 from collections.abc import Callable
 
 
 class Signal:
-    """Calls every subscriber when something has changed, so that it looks again."""
+    """Calls every subscriber when something has changed."""
 
     def __init__(self) -> None:
         self._subscribers: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""The open incidents in memory, with what has been shown of them; the only place where they change."""
+"""The open incidents in memory, and what Slack shows of them. The only place where they change."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.incidents.approve import Click
-from bot.incidents.incident import Incident, IncidentEvent, State, follow
+from bot.incidents.approve import DecisionRequest
+from bot.incidents.incident import Incident, IncidentEvent, State, transition
 from bot.incidents.recommend import Recommendation, recommend
 from bot.incidents.signal import Signal
 from bot.incidents.view import IncidentView
@@ -28,11 +28,11 @@ log = structlog.get_logger("bot.lifecycle")
 
 @dataclass(slots=True)
 class PostedThread:
-    """What Slack shows of an incident, as far as we know it.
+    """What Slack shows of an incident, as far as the bot knows.
 
-    `ts` is the root's, None while it is not posted. `text_digest` and `state` are of what was last sent;
-    `keys` are the milestones posted, None while that has to be looked up. `reposted` says that the root was
-    deleted and posted once more, `lost` that Slack will not take this thread any more.
+    `ts` identifies the root message, None while it is not posted. `text_digest` and `state` describe the root
+    as last sent; `keys` are the replies that were posted, None while they have to be looked up. `reposted` says
+    that the root was deleted and posted once more, `lost` that Slack refuses this thread for good.
     """
 
     channel: str = ""
@@ -47,18 +47,18 @@ class PostedThread:
 
 @dataclass(slots=True)
 class OpenIncident:
-    """One open incident, on the desk `since` a moment.
+    """One open incident, in memory since `since`.
 
-    `looked_at` is when Kubernetes was last asked whom a repair would disturb. `trouble` names, by
-    dependency, what keeps the incident from going on. `click` is the one whose decision waits to be
-    recorded. `lock` serialises what people decide about it.
+    `pods_read_at` is when the pods of its node were last read for the offer, None when they have to be read
+    again. `trouble` names, by dependency, what keeps the incident from going on. `request` is the click whose
+    decision is not recorded yet. `lock` serialises the decisions about it.
     """
 
     incident: Incident
     since: datetime
-    shown: PostedThread = field(default_factory=PostedThread)
-    looked_at: datetime | None = None
-    click: Click | None = None
+    thread: PostedThread = field(default_factory=PostedThread)
+    pods_read_at: datetime | None = None
+    request: DecisionRequest | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -66,10 +66,10 @@ class OpenIncident:
 class IncidentStore:
     """All open incidents, and what was last read of the cluster and its configuration.
 
-    `nodes` is None while Kubernetes has never been read; `seen_since` says since when we know a node by its
-    UID, which is when we may begin to miss its reports. `reset_boots` are, by node, the boots that our
-    repairs ended, None while the repairs have never been read. `slurm` is what Slurm says, by node, None
-    while it has not been asked. Used by the event loop's thread alone.
+    `nodes` is None while Kubernetes has never been read; `seen_since` is, by node UID, when the bot first saw
+    the node, which is when its reports may begin to be missing. `reset_boots` are, by node, the boots that
+    repairs ended, None while the repairs have never been read. `slurm` are Slurm's findings by node, None while
+    Slurm has not answered. `clock` returns the time in UTC. Use it from the event loop's thread only.
     """
 
     def __init__(self, cluster: str, metrics: Metrics, clock: Callable[[], datetime]) -> None:
@@ -88,11 +88,11 @@ class IncidentStore:
         self._clock = clock
 
     def now(self) -> datetime:
-        """Return the present moment (UTC)."""
+        """Return the time now (UTC)."""
         return self._clock()
 
-    def know(self, nodes: Iterable[Node]) -> None:
-        """Take the cluster's nodes as they are now."""
+    def set_nodes(self, nodes: Iterable[Node]) -> None:
+        """Replace the nodes of the cluster by what Kubernetes says now."""
         self.nodes = {node.name: node for node in nodes}
         now = self.now()
         self.seen_since = {node.uid: self.seen_since.get(node.uid, now) for node in self.nodes.values()}
@@ -116,28 +116,28 @@ class IncidentStore:
         return any(each.node_uid == node_uid and each.state.may_repair for each in self.incidents)
 
     def open(self, incident: Incident) -> OpenIncident:
-        """Take an incident onto the desk."""
+        """Add an open incident."""
         open_incident = OpenIncident(incident, self._clock())
         self.by_id[incident.id] = open_incident
         self.metrics.open_incidents.set(len(self.incidents))
         self.changed.notify()
         return open_incident
 
-    def drop(self, incident_id: str) -> None:
-        """Put an incident away that is closed, recorded and told."""
+    def remove(self, incident_id: str) -> None:
+        """Remove an incident that is closed, recorded and shown in its thread."""
         self.by_id.pop(incident_id, None)
         self.closed.add(incident_id)
 
-    def follow(self, open_incident: OpenIncident, event: IncidentEvent, **changes: Any) -> bool:
-        """Let the event happen; False when the incident's state refuses it."""
-        after = follow(open_incident.incident, event, **changes)
+    def transition(self, open_incident: OpenIncident, event: IncidentEvent, **changes: Any) -> bool:
+        """Apply an event; False when the state of the incident refuses it."""
+        after = transition(open_incident.incident, event, **changes)
         if after is None:
             return False
-        self.put(open_incident, after)
+        self.set_incident(open_incident, after)
         return True
 
-    def put(self, open_incident: OpenIncident, after: Incident) -> None:
-        """Replace the incident by what it is now, and say so if its state changed."""
+    def set_incident(self, open_incident: OpenIncident, after: Incident) -> None:
+        """Replace the incident, and log and count a change of its state."""
         before = open_incident.incident
         if after == before:
             return
@@ -155,11 +155,11 @@ class IncidentStore:
             self.metrics.open_incidents.set(len(self.incidents))
 
     def update(self, open_incident: OpenIncident, **changes: Any) -> None:
-        """Change what is shown of the incident without a new revision."""
-        self.put(open_incident, replace(open_incident.incident, **changes))
+        """Change fields of the incident without a new revision."""
+        self.set_incident(open_incident, replace(open_incident.incident, **changes))
 
     def pool_name(self, node: str) -> str | None:
-        """Return the pool that a node belongs to, empty for none, None while that is not known."""
+        """Return the name of a node's pool: empty for none, None while it is not known."""
         known = (self.nodes or {}).get(node)
         if self.config is None or known is None:
             return None
@@ -167,7 +167,7 @@ class IncidentStore:
         return pool.name if pool else ""
 
     def provider(self, node: str) -> ProviderKind | None:
-        """Return the kind of provider that acts on a node's machine, None when nothing can or that is unknown."""
+        """Return the provider of a node's pool, None when it has none or the pool is not known."""
         known = (self.nodes or {}).get(node)
         pool = self.config.pool_of(known.labels) if self.config and known else None
         return provider_for(pool) if pool else None
@@ -176,19 +176,16 @@ class IncidentStore:
         """Return what is recommended now."""
         return recommend(incident.cause, incident.findings, self.provider(incident.node))
 
-    def standing(self, open_incident: OpenIncident) -> IncidentView:
+    def view(self, open_incident: OpenIncident) -> IncidentView:
         """Return what people are shown."""
         return IncidentView(
             open_incident.incident,
             self.recommendation(open_incident.incident),
-            " ".join(self._troubles(open_incident)),
+            " ".join(text for _, text in sorted(open_incident.trouble.items())),
         )
 
-    def _troubles(self, open_incident: OpenIncident) -> Iterable[str]:
-        return (text for _, text in sorted(open_incident.trouble.items()))
-
     def report_trouble(self, name: str, text: str) -> None:
-        """Note that a dependency is in trouble (empty text: it is well again); logged when that changes."""
+        """Record that a dependency fails; an empty text says that it works again. Logged when that changes."""
         if self.trouble.get(name, "") == text:
             return
         if text:

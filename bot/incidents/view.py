@@ -1,4 +1,4 @@
-"""IncidentView: an incident with everything that is said about it."""
+"""IncidentView: an incident with everything that people are shown about it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from bot.incidents.recommend import Recommendation
 
 @dataclass(frozen=True, slots=True)
 class IncidentView:
-    """An incident, what is recommended for it, and trouble that keeps us from acting (empty for none)."""
+    """An incident, the recommendation for it, and what keeps the bot from going on (empty for nothing)."""
 
     incident: Incident
     recommendation: Recommendation

@@ -1,7 +1,7 @@
-"""Clicks → decisions: who it is and what is true are read at the click, then the policy judges.
+"""Clicks → decisions: the person and the state of the node are read at the click, then the policy decides.
 
-Two clicks at once are judged one after the other; the second finds the first one's decision. Nothing is said
-to be approved here: that is said once it has been read back from Git.
+Two clicks at once are judged one after the other: the second finds the decision of the first. Nobody reads
+"approved" before the decision has been read back from Git.
 """
 
 import re
@@ -13,7 +13,7 @@ import structlog
 
 from bot.chat import Chat, ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.incidents.approve import (
-    Click,
+    DecisionRequest,
     Denial,
     Denied,
     Granted,
@@ -38,8 +38,8 @@ _VALUE: Final = re.compile(r"([a-z0-9.-]{1,270}) ([0-9]{1,9}) ([0-9a-f]{16})")
 
 
 @dataclass(frozen=True, slots=True)
-class ButtonPress:
-    """A button of ours that somebody pressed. `value` came with it, `reason` from the modal."""
+class ButtonClick:
+    """A click on one of our buttons. `value` is the value of the button, `reason` comes from the modal."""
 
     action: str
     user: str
@@ -48,94 +48,98 @@ class ButtonPress:
 
 
 class Decisions:
-    """Takes clicks. `report_interval` is the agents' interval, by which a report counts as recent."""
+    """Judges clicks. `report_interval` is the interval of the agents, which says when a report is stale."""
 
     def __init__(
-        self, store: IncidentStore, chat: Chat, cluster: KubernetesLoop, report_interval: timedelta
+        self, store: IncidentStore, chat: Chat, kubernetes: KubernetesLoop, report_interval: timedelta
     ) -> None:
         self._store = store
         self._chat = chat
-        self._cluster = cluster
+        self._kubernetes = kubernetes
         self._interval = report_interval
 
-    async def press(self, pressed: ButtonPress) -> Denied | None:
-        """Judge a click; returns why it decided nothing, None when it counts."""
-        click = await self._click(pressed)
-        open_incident = self._store.by_id.get(click.incident)
+    async def click(self, clicked: ButtonClick) -> Denied | None:
+        """Judge a click; return why it decides nothing, None when it counts."""
+        request = await self._request(clicked)
+        open_incident = self._store.by_id.get(request.incident)
         known = Denial.UNKNOWN_INCIDENT if self._store.read_git else Denial.STARTING
         denied: Denied | None = Denied(known)
         if open_incident is not None:
             async with open_incident.lock:
-                denied = await self._judge(pressed.action, click, open_incident)
+                denied = await self._judge(clicked.action, request, open_incident)
         if denied is not None:
             self._store.metrics.denied.labels(denied.why.value).inc()
             log.info(
-                "click_denied", incident=click.incident, user=pressed.user, action=pressed.action,
+                "click_denied", incident=request.incident, user=clicked.user, action=clicked.action,
                 reason=denied.why.value,
             )  # fmt: skip
         return denied
 
-    async def still_right(self, open_incident: OpenIncident) -> bool:
-        """Judge a decision once more right before it is recorded; drops it when it would be denied now."""
-        incident, click = open_incident.incident, open_incident.click
+    async def still_holds(self, open_incident: OpenIncident) -> bool:
+        """Judge a decision again right before it is recorded; drop it when it would be denied now."""
+        incident, request = open_incident.incident, open_incident.request
         made = incident.decision
-        if click is None or made is None:
+        if request is None or made is None:
             return True
         verdict: Denied | None
         if made.approves:
-            world = await self._cluster.world(incident, self._interval)
-            verdict = decide_again(click, incident, self._store.config, world)
+            node = await self._kubernetes.observe(incident, self._interval)
+            verdict = decide_again(request, incident, self._store.config, node)
         else:
-            person = identify(click, self._store.config)
+            person = identify(request, self._store.config)
             verdict = person if isinstance(person, Denied) else None
-        if verdict is None or verdict.why is Denial.WORLD_UNREADABLE:
+        if verdict is None or verdict.why is Denial.NODE_UNREADABLE:
             return verdict is None
         if open_incident.incident.state is State.DECIDING:
             log.info("decision_dropped", incident=incident.id, reason=verdict.why.value)
             self._store.metrics.denied.labels(verdict.why.value).inc()
-            self._store.follow(open_incident, IncidentEvent.DECISION_DROPPED, decision=None)
-            open_incident.looked_at = None
-            await self._tell(click, verdict)
+            self._store.transition(open_incident, IncidentEvent.DECISION_DROPPED, decision=None)
+            open_incident.pods_read_at = None
+            await self._notify(request, verdict)
         return False
 
-    async def overtaken(self, open_incident: OpenIncident) -> None:
-        """Tell whose decision waited that another one stands in Git."""
-        click, made = open_incident.click, open_incident.incident.decision
-        open_incident.click = None
-        if click is not None and made is not None and made.person.slack != click.user:
-            await self._tell(click, Denied(Denial.ALREADY_DECIDED, made.person.name, made.at))
+    async def tell_if_superseded(self, open_incident: OpenIncident) -> None:
+        """Tell the person whose decision was not recorded that Git holds another one."""
+        request, made = open_incident.request, open_incident.incident.decision
+        open_incident.request = None
+        if request is not None and made is not None and made.person.slack != request.user:
+            await self._notify(request, Denied(Denial.ALREADY_DECIDED, made.person.name, made.at))
 
-    async def _tell(self, click: Click, denied: Denied) -> None:
+    async def _notify(self, request: DecisionRequest, denied: Denied) -> None:
         try:
-            await self._chat.whisper(self._chat.channel, click.user, answer.denied(denied))
+            await self._chat.post_ephemeral(self._chat.channel, request.user, answer.denied(denied))
         except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
-            log.warning("answer_not_delivered", user=click.user, reason=str(error))
+            log.warning("answer_not_delivered", user=request.user, reason=str(error))
 
-    async def _judge(self, action: str, click: Click, open_incident: OpenIncident) -> Denied | None:
+    async def _judge(
+        self, action: str, request: DecisionRequest, open_incident: OpenIncident
+    ) -> Denied | None:
         if action == APPROVE:
-            return await self._approve(click, open_incident)
+            return await self._approve(request, open_incident)
         if action == REJECT:
-            return self._reject(click, open_incident)
-        return self._reopen(action, click, open_incident)
+            return self._reject(request, open_incident)
+        return self._reopen(action, request, open_incident)
 
-    async def _approve(self, click: Click, open_incident: OpenIncident) -> Denied | None:
-        world = await self._cluster.world(open_incident.incident, self._interval)
-        verdict = decide(click, open_incident.incident, self._store.config, world, self._store.now())
+    async def _approve(self, request: DecisionRequest, open_incident: OpenIncident) -> Denied | None:
+        node = await self._kubernetes.observe(open_incident.incident, self._interval)
+        verdict = decide(request, open_incident.incident, self._store.config, node, self._store.now())
         if isinstance(verdict, Denied):
-            # What has changed is looked at again at once, so that people soon see what they may approve now.
-            open_incident.looked_at = None if verdict.why is Denial.PLAN_CHANGED else open_incident.looked_at
+            # Read the pods again at once, so that people soon see what they may approve now.
+            open_incident.pods_read_at = (
+                None if verdict.why is Denial.PLAN_CHANGED else open_incident.pods_read_at
+            )
             self._store.changed.notify()
             return verdict
-        return self._decided(click, open_incident, verdict, approves=True)
+        return self._decided(request, open_incident, verdict, approves=True)
 
-    def _reject(self, click: Click, open_incident: OpenIncident) -> Denied | None:
-        verdict = decide_rejection(click, open_incident.incident, self._store.config, self._store.now())
+    def _reject(self, request: DecisionRequest, open_incident: OpenIncident) -> Denied | None:
+        verdict = decide_rejection(request, open_incident.incident, self._store.config, self._store.now())
         if isinstance(verdict, Denied):
             return verdict
-        return self._decided(click, open_incident, verdict, approves=False)
+        return self._decided(request, open_incident, verdict, approves=False)
 
     def _decided(
-        self, click: Click, open_incident: OpenIncident, granted: Granted, *, approves: bool
+        self, request: DecisionRequest, open_incident: OpenIncident, granted: Granted, *, approves: bool
     ) -> Denied | None:
         made = Decision(
             attempt=open_incident.incident.attempt,
@@ -145,10 +149,10 @@ class Decisions:
             expires_at=granted.expires_at,
             via=VIA,
             evidence_digest=open_incident.incident.evidence_digest,
-            reason=click.reason,
+            reason=request.reason,
         )
-        open_incident.click = click
-        self._store.follow(open_incident, IncidentEvent.DECIDED, decision=made)
+        open_incident.request = request
+        self._store.transition(open_incident, IncidentEvent.DECIDED, decision=made)
         log.info(
             "decision_made",
             incident=open_incident.incident.id,
@@ -157,17 +161,17 @@ class Decisions:
         )
         return None
 
-    def _reopen(self, action: str, click: Click, open_incident: OpenIncident) -> Denied | None:
-        verdict = decide_reopening(click, open_incident.incident, self._store.config)
+    def _reopen(self, action: str, request: DecisionRequest, open_incident: OpenIncident) -> Denied | None:
+        verdict = decide_reopening(request, open_incident.incident, self._store.config)
         if isinstance(verdict, Denied):
             return verdict
         now = self._store.now()
         if action == RESOLVE:
             ending = Closure(CloseReason.RESOLVED, now, verdict.person.name)
-            moved = self._store.follow(open_incident, IncidentEvent.RESOLVED, ending=ending)
+            moved = self._store.transition(open_incident, IncidentEvent.RESOLVED, ending=ending)
         else:
-            moved = self._store.follow(open_incident, IncidentEvent.RENEWED, offer=None, offer_from=now)
-            open_incident.looked_at = None
+            moved = self._store.transition(open_incident, IncidentEvent.RENEWED, offer=None, offer_from=now)
+            open_incident.pods_read_at = None
         log.info(
             "incident_reopened",
             incident=open_incident.incident.id,
@@ -176,12 +180,12 @@ class Decisions:
         )
         return None if moved else Denied(Denial.SUPERSEDED)
 
-    async def _click(self, pressed: ButtonPress) -> Click:
-        found = _VALUE.fullmatch(pressed.value)
-        incident, revision, stamp = found.groups() if found else ("", "0", "")
+    async def _request(self, clicked: ButtonClick) -> DecisionRequest:
+        found = _VALUE.fullmatch(clicked.value)
+        incident, revision, offer_digest = found.groups() if found else ("", "0", "")
         try:
-            account = await self._chat.account(pressed.user)
+            account = await self._chat.account(clicked.user)
         except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
-            log.warning("account_unreadable", user=pressed.user, reason=str(error))
+            log.warning("account_unreadable", user=clicked.user, reason=str(error))
             account = None
-        return Click(pressed.user, account, incident, int(revision), stamp, pressed.reason)
+        return DecisionRequest(clicked.user, account, incident, int(revision), offer_digest, clicked.reason)

@@ -1,7 +1,7 @@
-"""Reports → what happened to incidents: opened, changed, worse, cleared, lapsed, gone.
+"""Reports → what happens to incidents: opened, changed, worse, cleared, lapsed, gone.
 
-One pass compares what every node says now with the incidents on the desk. A node that is silent says nothing:
-its faults stand, and its silence is a fault of its own.
+One pass compares the newest report of every node with the open incidents. A silent node says nothing: its faults
+stay open, and its silence is a fault of its own.
 """
 
 from collections.abc import Mapping
@@ -27,49 +27,49 @@ class DetectionTimes:
     offer_lifetime: timedelta
 
 
-def notice(store: IncidentStore, held: Mapping[str, ReceivedReport], detection: DetectionTimes) -> None:
-    """Bring the incidents in line with the reports; does nothing before nodes and Git have been read."""
+def detect(store: IncidentStore, held: Mapping[str, ReceivedReport], detection: DetectionTimes) -> None:
+    """Bring the incidents in line with the reports. Does nothing before nodes and Git have been read."""
     now = store.now()
     if store.nodes is None or not store.read_git:
         return
     for open_incident in list(store.by_id.values()):
-        _watch_node_and_offer(store, open_incident, now)
+        _expire(store, open_incident, now)
     for node in store.nodes.values():
         if node.name in held or _expected(store, node):
-            _notice_node(store, node, held.get(node.name), detection)
+            _detect_on_node(store, node, held.get(node.name), detection)
 
 
 def _expected(store: IncidentStore, node: Node) -> bool:
     return store.config is not None and store.config.pool_of(node.labels) is not None
 
 
-def _watch_node_and_offer(store: IncidentStore, open_incident: OpenIncident, now: datetime) -> None:
+def _expire(store: IncidentStore, open_incident: OpenIncident, now: datetime) -> None:
     incident = open_incident.incident
     node = (store.nodes or {}).get(incident.node)
     if node is None or node.uid != incident.node_uid:
-        store.follow(open_incident, IncidentEvent.NODE_GONE, ending=Closure(CloseReason.NODE_GONE, now))
+        store.transition(open_incident, IncidentEvent.NODE_GONE, ending=Closure(CloseReason.NODE_GONE, now))
     elif incident.offer is not None and now >= incident.offer.expires_at:
-        store.follow(open_incident, IncidentEvent.OFFER_LAPSED, **_dropped(incident))
+        store.transition(open_incident, IncidentEvent.OFFER_LAPSED, **_dropped(incident))
 
 
 def _dropped(incident: Incident) -> dict[str, object]:
     return {"decision": None} if incident.state is State.DECIDING else {}
 
 
-def _notice_node(
+def _detect_on_node(
     store: IncidentStore, node: Node, held: ReceivedReport | None, detection: DetectionTimes
 ) -> None:
     now, interval = store.now(), detection.report_interval.total_seconds()
     seen_at = store.seen_since[node.uid]
-    heard_at = max(held.received_at, seen_at) if held else seen_at
-    silent = is_silent(heard_at, now, interval)
+    last_report_at = max(held.received_at, seen_at) if held else seen_at
+    silent = is_silent(last_report_at, now, interval)
     if held is None and not silent:
         return
     if silent:
         boot_id = held.report.boot_id if held else node.boot_id
-        found = {Cause.AGENT: silence_fault(heard_at, interval)}
+        found = {Cause.AGENT: silence_fault(last_report_at, interval)}
     else:
-        assert held is not None  # noqa: S101 - a node that is not silent has been heard
+        assert held is not None  # noqa: S101 - a node that is not silent has sent a report
         boot_id, found = held.report.boot_id, faults(held.report)
     slurm = slurm_fault((store.slurm or {}).get(node.name, ()))
     if slurm is not None:
@@ -87,7 +87,7 @@ def _notice_node(
 
 def _open(store: IncidentStore, node: Node, boot_id: str, fault: Fault) -> None:
     if store.in_repair(node.uid):
-        # A repair shakes the node: what is still wrong when it has ended is opened then (node checks, M7).
+        # A repair causes faults of its own. What is still wrong after it opens an incident then (node checks, M7).
         return
     now = store.now()
     store.open(
@@ -118,12 +118,12 @@ def _new_id(store: IncidentStore, node: Node, cause: Cause, boot_id: str) -> str
         ordinal += 1
 
 
-_FROZEN: Final = frozenset({State.APPROVED, State.REPAIRING, State.CLOSED})
+_UNCHANGING: Final = frozenset({State.APPROVED, State.REPAIRING, State.CLOSED})
 
 
 def _changed(store: IncidentStore, open_incident: OpenIncident, fault: Fault, boot_id: str) -> None:
     incident = open_incident.incident
-    if incident.state in _FROZEN:
+    if incident.state in _UNCHANGING:
         return
     changes: dict[str, object] = {
         "findings": fault.findings,
@@ -134,23 +134,23 @@ def _changed(store: IncidentStore, open_incident: OpenIncident, fault: Fault, bo
     }
     evidence, made = evidence_digest(boot_id, fault.findings), incident.decision
     if evidence == incident.evidence_digest:
-        if incident.clear_since is not None or _looks(incident) != _looks(fault):
+        if incident.clear_since is not None or _appearance(incident) != _appearance(fault):
             store.update(open_incident, **changes)
         return
     if incident.state is State.DECIDING:
         changes["decision"] = None
-    # What people have decided about already is not news, even if we began again from the first findings.
+    # Findings that people have decided about are not news, even after a restart from the first findings.
     decided = made is not None and made.evidence_digest == evidence
     if not decided and is_worse(incident.findings, fault.findings):
         again = {"worsened": True, "offer_from": store.now(), "offer": None}
-        store.follow(open_incident, IncidentEvent.FINDINGS_WORSENED, **changes, **again)
+        store.transition(open_incident, IncidentEvent.FINDINGS_WORSENED, **changes, **again)
     else:
-        store.follow(open_incident, IncidentEvent.FINDINGS_CHANGED, **changes)
-    open_incident.looked_at = None
+        store.transition(open_incident, IncidentEvent.FINDINGS_CHANGED, **changes)
+    open_incident.pods_read_at = None
 
 
-def _looks(shown: Incident | Fault) -> list[tuple[str, int]]:
-    """Return what is worth an edit when the fault is the same: companions, and counts as they double."""
+def _appearance(shown: Incident | Fault) -> list[tuple[str, int]]:
+    """Return what is worth an edit while the fault is the same: companions, and counts as they double."""
     return sorted((each.key, each.count.bit_length()) for each in (*shown.findings, *shown.companions))
 
 
@@ -158,7 +158,7 @@ def _absent(
     store: IncidentStore, open_incident: OpenIncident, clear_after: timedelta, *, unknown: bool
 ) -> None:
     incident, now = open_incident.incident, store.now()
-    if incident.state in _FROZEN:
+    if incident.state in _UNCHANGING:
         return
     if unknown:
         # A silent node has not been seen healthy.
@@ -166,4 +166,6 @@ def _absent(
     elif incident.clear_since is None:
         store.update(open_incident, clear_since=now)
     elif now - incident.clear_since >= clear_after:
-        store.follow(open_incident, IncidentEvent.FINDINGS_CLEARED, ending=Closure(CloseReason.CLEARED, now))
+        store.transition(
+            open_incident, IncidentEvent.FINDINGS_CLEARED, ending=Closure(CloseReason.CLEARED, now)
+        )

@@ -1,7 +1,7 @@
-"""Git and the desk kept in line: stories are read and folded in, wanted events are written.
+"""Reads records from Git into the open incidents, and writes the events that Git lacks.
 
-A decision counts when it has been read back, never when it was sent. What cannot be recorded now stays
-wanted, is shown as not recorded; it is judged again, by what Git says then, before each try.
+A decision counts when it has been read back, never when it was sent. A decision that cannot be recorded now is
+shown as not recorded, and is judged again, by what Git says then, before each further try.
 """
 
 import structlog
@@ -19,21 +19,21 @@ from reconciler.source.git import RepositoryUnavailableError
 
 log = structlog.get_logger("bot.lifecycle")
 
-NOT_RECORDED = "Git cannot be written just now, so this is not recorded yet; it is tried again."
-"""What people see of an incident whose next event Git refused."""
+NOT_RECORDED = "Git cannot be written at the moment, so this is not recorded yet. The bot keeps trying."
+"""What people read on an incident whose next event could not be recorded."""
 
 
 class GitLoop:
-    """Keeps desk and incident branch in line. `people` judges decisions again and tells their makers."""
+    """Keeps the open incidents and the incident branch in line. `decisions` judges a decision again."""
 
-    def __init__(self, store: IncidentStore, incident_log: IncidentLog, people: Decisions) -> None:
+    def __init__(self, store: IncidentStore, incident_log: IncidentLog, decisions: Decisions) -> None:
         self._store = store
         self._incident_log = incident_log
-        self._people = people
+        self._decisions = decisions
         self.retry_after = 0.0
 
     async def read(self) -> bool:
-        """Read Git once and fold in what is new; False when the host does not answer."""
+        """Read Git once and apply what is new; False when the host does not answer."""
         try:
             snapshot = await self._incident_log.read()
         except RepositoryUnavailableError as error:
@@ -46,9 +46,9 @@ class GitLoop:
         return True
 
     async def write(self) -> bool:
-        """Record the next wanted event of each incident; False when Git refused and a later try is due.
+        """Record the next event of each incident; False when Git refused one and a later try is due.
 
-        `retry_after` is then the seconds that the host asked for, 0 if it asked for nothing.
+        `retry_after` is then the number of seconds that the host asked for, 0 if it asked for nothing.
         """
         recorded = False
         for open_incident in sorted(self._store.by_id.values(), key=_urgency):
@@ -65,24 +65,26 @@ class GitLoop:
         return await self.read() if recorded else True
 
     async def _decide(self, open_incident: OpenIncident) -> bool:
-        """Record a decision that is still right by what Git and the world say now, and read it back."""
+        """Record a decision that still holds by what Git and Kubernetes say now, and read it back."""
         if not await self.read():
             self._failed(open_incident, recording.RecordUnavailableError(self._store.trouble["git-read"]))
             return False
-        if open_incident.incident.state is State.DECIDING and await self._people.still_right(open_incident):
+        if open_incident.incident.state is State.DECIDING and await self._decisions.still_holds(
+            open_incident
+        ):
             event = wanted(open_incident.incident, None)
             if event is not None and not await self._record(open_incident, event):
                 return False
             await self.read()
         if open_incident.incident.state is not State.DECIDING:
-            await self._people.overtaken(open_incident)
+            await self._decisions.tell_if_superseded(open_incident)
         return True
 
     async def _record(self, open_incident: OpenIncident, event: recording.Commit) -> bool:
         try:
             commit = await self._incident_log.record(event)
         except recording.AlreadyRecordedError as error:
-            # Somebody else was first; reading back tells who, and what follows from it.
+            # Somebody else was first. Reading back says who, and what follows from it.
             log.info(
                 "event_found_recorded",
                 incident=open_incident.incident.id,
@@ -111,7 +113,7 @@ class GitLoop:
         self._store.changed.notify()
 
     async def _start_from_mirror(self) -> None:
-        """Begin with what an earlier run read, rather than leave people without news while Git is away."""
+        """Start with what an earlier run read, so that people get news while Git is away."""
         try:
             snapshot = await self._incident_log.last_read()
         except RepositoryUnavailableError:
@@ -122,13 +124,12 @@ class GitLoop:
     def _take(self, snapshot: GitSnapshot) -> None:
         store = self._store
         store.config = snapshot.config or store.config
-        for incident_id, told in snapshot.open.items():
+        for incident_id, files in snapshot.open.items():
             open_incident = store.by_id.get(incident_id)
             if open_incident is None:
-                self._restore(incident_id, told)
+                self._restore(incident_id, files)
             else:
-                store.put(open_incident, catch_up(open_incident.incident, told))
-                self._settle(open_incident)
+                self._catch_up(open_incident, files)
         for incident_id in snapshot.closed & set(store.by_id):
             self._closed(store.by_id[incident_id])
         store.closed |= snapshot.closed
@@ -137,13 +138,21 @@ class GitLoop:
             log.info("incidents_restored", open=len(store.by_id), closed=len(snapshot.closed))
             store.changed.notify()
 
-    def _restore(self, incident_id: str, told: IncidentRecords) -> None:
-        incident = restore(told)
+    def _catch_up(self, open_incident: OpenIncident, files: IncidentRecords) -> None:
+        before = open_incident.incident.state
+        self._store.set_incident(open_incident, catch_up(open_incident.incident, files))
+        if open_incident.incident.state is State.OPEN and before is not State.OPEN:
+            # After a repair that did not succeed, people soon see what they may approve next.
+            open_incident.pods_read_at = None
+        self._settle(open_incident)
+
+    def _restore(self, incident_id: str, files: IncidentRecords) -> None:
+        incident = restore(files)
         if incident is None or incident.id != incident_id or incident_id in self._store.closed:
             return
         open_incident = self._store.open(incident)
-        if told.thread is not None:
-            open_incident.shown.channel, open_incident.shown.ts = told.thread.channel, told.thread.ts
+        if files.thread is not None:
+            open_incident.thread.channel, open_incident.thread.ts = files.thread.channel, files.thread.ts
 
     def _settle(self, open_incident: OpenIncident) -> None:
         if open_incident.trouble.get("git") and wanted(open_incident.incident, None) is None:
@@ -153,7 +162,7 @@ class GitLoop:
     def _closed(self, open_incident: OpenIncident) -> None:
         store = self._store
         if open_incident.incident.state is not State.CLOSED:
-            store.follow(
+            store.transition(
                 open_incident, IncidentEvent.CLOSE_RECORDED, ending=Closure(CloseReason.RECORDED, store.now())
             )
         store.update(open_incident, recorded=open_incident.incident.recorded | {OPENED, CLOSED})
@@ -161,7 +170,7 @@ class GitLoop:
 
 
 def _posted(open_incident: OpenIncident) -> tuple[str, str] | None:
-    return (open_incident.shown.channel, open_incident.shown.ts) if open_incident.shown.ts else None
+    return (open_incident.thread.channel, open_incident.thread.ts) if open_incident.thread.ts else None
 
 
 def _urgency(open_incident: OpenIncident) -> tuple[bool, float]:

@@ -1,28 +1,20 @@
-"""The incident branch as the bot uses it: one reader of the mirror, one writer thread for the commits.
+"""IncidentLog: the incident branch and the configuration, as the loops read and write them."""
 
-Reading is cached by blob, because the files never change. The configuration on the other branch is read in
-the same pass: one fetch, one moment.
-"""
-
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from bot.incidents.restore import IncidentRecords, story
-from reconciler.config.reader import ConfigErrors, read
+from bot.incidents.restore import IncidentRecords
 from reconciler.config.schema import Config
-from reconciler.incidents.paths import CLOSED, ROOT, split_record
-from reconciler.source.recording import Commit, Recorder
-from reconciler.source.repository import Repository
+from reconciler.source.recording import Commit
 
 
 @dataclass(frozen=True, slots=True)
 class GitSnapshot:
-    """What Git says now: every incident's id by whether it is closed, and the stories of those that are not.
+    """What Git says at one moment.
 
-    `config` is None while the configuration has never been readable; `trouble` says what cannot be used.
+    `open` are the records of each open incident by its id, `closed` the ids of the closed ones. `config` is
+    None while no configuration could ever be read; `trouble` says what cannot be used.
     """
 
     open: Mapping[str, IncidentRecords] = field(default_factory=dict)
@@ -31,92 +23,21 @@ class GitSnapshot:
     trouble: tuple[str, ...] = ()
 
 
-class IncidentLog:
-    """Reads and writes the incident branch of one cluster."""
-
-    def __init__(self, repository: Repository, recorder: Recorder, branches: tuple[str, str]) -> None:
-        self._repository = repository
-        self._recorder = recorder
-        self._config_branch, self._incidents_branch = branches
-        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="git-writer")
-        self._blobs: dict[str, bytes] = {}
-        self._config: tuple[str, Config] | None = None
+class IncidentLog(Protocol):
+    """Git, as far as incidents need it."""
 
     async def read(self) -> GitSnapshot:
         """Fetch and return what Git says; raises RepositoryUnavailableError when the host does not answer."""
-        return await asyncio.to_thread(self._fetch)
+        ...
 
     async def last_read(self) -> GitSnapshot:
-        """Return what the mirror holds from an earlier run; RepositoryUnavailableError if it is unusable."""
-        return await asyncio.to_thread(self._read)
+        """Return what an earlier run fetched; raises RepositoryUnavailableError when that is unusable."""
+        ...
 
     async def record(self, event: Commit) -> str:
-        """Commit the event in the writer thread; raises as `Recorder.record` does."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self._recorder.record, event)
+        """Commit an event and return the commit's id.
 
-    def close(self) -> None:
-        """Wait for the commit in flight and stop the writer thread."""
-        self._writer.shutdown(wait=True, cancel_futures=True)
-
-    def _fetch(self) -> GitSnapshot:
-        rewrites = self._repository.fetch()
-        snapshot = self._read()
-        trouble = (f"the history of branch {each.branch} was rewritten" for each in rewrites)
-        return replace(snapshot, trouble=(*trouble, *snapshot.trouble))
-
-    def _read(self) -> GitSnapshot:
-        config, faults = self._read_config()
-        stories, closed = self._read_stories()
-        for told in stories.values():
-            faults += told.faults
-        return GitSnapshot(stories, closed, config, tuple(faults))
-
-    def _read_config(self) -> tuple[Config | None, list[str]]:
-        tip = self._repository.tip(self._config_branch)
-        if tip is None:
-            return None, [f"there is no branch {self._config_branch} with the cluster's configuration"]
-        if self._config is not None and self._config[0] == tip:
-            return self._config[1], []
-        paths = [path for path in self._repository.listing(tip) if "/" not in path]
-        found = read(self._repository.read(tip, paths))
-        if isinstance(found, ConfigErrors):
-            # The last good list of approvers stays: a typo takes nobody's rights, and gives none.
-            return self._config and self._config[1], [str(each) for each in found.faults]
-        self._config = (tip, found)
-        return found, []
-
-    def _read_stories(self) -> tuple[dict[str, IncidentRecords], frozenset[str]]:
-        tip = self._repository.tip(self._incidents_branch)
-        if tip is None:
-            return {}, frozenset()
-        directories: dict[str, dict[str, str]] = {}
-        for path, entry in self._repository.listing(tip, ROOT).items():
-            place = split_record(path)
-            if place is not None and entry.regular:
-                directories.setdefault(place[0], {})[place[1]] = entry.blob
-        closed = frozenset(
-            PurePosixPath(directory).name for directory, files in directories.items() if CLOSED in files
-        )
-        living = {
-            path: files for path, files in directories.items() if PurePosixPath(path).name not in closed
-        }
-        self._load(tip, living)
-        stories = {
-            PurePosixPath(directory).name: story(
-                directory, {name: self._blobs[blob] for name, blob in files.items() if blob in self._blobs}
-            )
-            for directory, files in living.items()
-        }
-        return stories, closed
-
-    def _load(self, tip: str, directories: Mapping[str, Mapping[str, str]]) -> None:
-        wanted = {
-            f"{directory}/{name}": blob
-            for directory, files in directories.items()
-            for name, blob in files.items()
-        }
-        self._blobs = {blob: text for blob, text in self._blobs.items() if blob in set(wanted.values())}
-        missing = {path: blob for path, blob in wanted.items() if blob not in self._blobs}
-        if missing:
-            contents = self._repository.read(tip, missing)
-            self._blobs |= {missing[path]: content for path, content in contents.items()}
+        Raises AlreadyRecordedError when one of its files exists, RecordUnavailableError when Git cannot be
+        written now.
+        """
+        ...

@@ -1,7 +1,7 @@
-"""Kubernetes and the desk kept in line: the nodes, whom a repair would disturb, and how repairs proceed.
+"""Reads the nodes, the pods that a repair would evict, and the progress of repairs from Kubernetes.
 
-Reads only. What cannot be read changes nothing: offers stay as they were shown, and are judged at the click
-by a reading of their own.
+It only reads. What cannot be read changes nothing: an offer stays as it was shown, and every click is judged by
+a fresh read of its own.
 """
 
 import asyncio
@@ -12,32 +12,32 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from bot.incidents.approve import World
-from bot.incidents.correlate import SILENCE_REPORTS, faults
+from bot.incidents.approve import NodeObservation
+from bot.incidents.correlate import faults, is_stale
 from bot.incidents.incident import Incident, IncidentEvent, Offer, State
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore, OpenIncident
+from bot.loops.cluster_state import ClusterState
 from checks.finding import Action
 from reconciler.incidents.coverage import disturbed, uncovered
 from reconciler.incidents.digests import evidence_digest
 from reconciler.incidents.plan import PlannedPod
 from reconciler.incidents.progress import Phase, StepState
-from reconciler.kube.read import KubernetesReader
 from reconciler.kube.results import UnavailableError
 from reconciler.repair.actions.registry import ACTIONS, make_plan
 from reconciler.repair.resource import RepairStatus
 
 log = structlog.get_logger("bot.lifecycle")
 
-UNREADABLE = "Kubernetes cannot be read just now, so it is not known whom a repair would disturb."
-"""What people see of an incident whose node's pods cannot be listed."""
+UNREADABLE = "Kubernetes cannot be read at the moment, so it is not known which pods a repair would stop."
+"""What people read on an incident while the pods of its node cannot be listed."""
 
 
 class KubernetesLoop:
-    """Keeps desk and cluster in line. `offer_lifetime` is how long buttons stand before an offer lapses."""
+    """Keeps the open incidents and the cluster in line. An offer lapses after `offer_lifetime`."""
 
     def __init__(
-        self, store: IncidentStore, reports: ReportStore, reader: KubernetesReader, offer_lifetime: timedelta
+        self, store: IncidentStore, reports: ReportStore, reader: ClusterState, offer_lifetime: timedelta
     ) -> None:
         self._store = store
         self._reports = reports
@@ -53,22 +53,22 @@ class KubernetesLoop:
             return
         self._store.report_trouble("kubernetes", "")
         first = self._store.nodes is None
-        self._store.know(nodes)
+        self._store.set_nodes(nodes)
         if first:
             self._store.changed.notify()
 
     async def offer(self, refresh_after: timedelta) -> None:
-        """Bring the offers in line with the pods on the nodes, for each incident that is due."""
+        """Bring each offer that is due in line with the pods on its node."""
         for open_incident in list(self._store.by_id.values()):
             due = (
-                open_incident.looked_at is None
-                or self._store.now() - open_incident.looked_at >= refresh_after
+                open_incident.pods_read_at is None
+                or self._store.now() - open_incident.pods_read_at >= refresh_after
             )
             if due and open_incident.incident.state is State.OPEN:
                 await self._offer(open_incident)
 
-    async def follow_repairs(self) -> bool:
-        """Read how repairs proceed; True when one has ended, so Git has or will have its outcome."""
+    async def read_repairs(self) -> bool:
+        """Read the progress of repairs; True when one has ended, so that its outcome is in Git or soon will be."""
         waiting = [
             open_incident
             for open_incident in self._store.by_id.values()
@@ -82,12 +82,12 @@ class KubernetesLoop:
             self._store.report_trouble("kubernetes", str(error))
             return False
         self._store.reset_boots = _reset_boots(found)
-        by_incident = {_names(raw): raw for raw in found}
+        by_incident = {_attempt_of(raw): raw for raw in found}
         ended = [self._progress(open_incident, by_incident) for open_incident in waiting]
         return any(ended)
 
-    async def world(self, incident: Incident, report_interval: timedelta) -> World | None:
-        """Read what an approval depends on; None when Kubernetes does not say."""
+    async def observe(self, incident: Incident, report_interval: timedelta) -> NodeObservation | None:
+        """Read what an approval depends on; None when Kubernetes cannot be read."""
         try:
             node = await asyncio.to_thread(self._reader.node, incident.node)
             current = await self._disturbed(incident)
@@ -95,18 +95,16 @@ class KubernetesLoop:
             self._store.report_trouble("kubernetes", str(error))
             return None
         shown = incident.offer.plan.disturbs if incident.offer else ()
-        newcomers = uncovered(shown, current)
-        return World(
+        return NodeObservation(
             node_uid=node.uid if node else None,
             boot_id=node.boot_id if node else "",
-            covered=not newcomers,
             fresh=self._fresh(incident, report_interval),
-            newcomers=newcomers,
+            uncovered_pods=uncovered(shown, current),
         )
 
     def _fresh(self, incident: Incident, report_interval: timedelta) -> bool:
         held = self._reports.newest(incident.node)
-        if held is None or held.age_seconds > SILENCE_REPORTS * report_interval.total_seconds():
+        if held is None or is_stale(held.age_seconds, report_interval.total_seconds()):
             return False
         found = faults(held.report).get(incident.cause)
         return (
@@ -122,21 +120,21 @@ class KubernetesLoop:
         offered = store.recommendation(incident).offered
         if offered is None:
             if incident.offer is not None:
-                store.follow(open_incident, IncidentEvent.OFFER_CHANGED, offer=None)
-            self._looked(open_incident, "")
+                store.transition(open_incident, IncidentEvent.OFFER_CHANGED, offer=None)
+            self._pods_were_read(open_incident, "")
             return
         try:
             current = await self._disturbed(incident)
         except UnavailableError as error:
             store.report_trouble("kubernetes", str(error))
-            self._looked(open_incident, "" if incident.offer else UNREADABLE)
+            self._pods_were_read(open_incident, "" if incident.offer else UNREADABLE)
             return
         if open_incident.incident.revision == incident.revision:
             self._renew(open_incident, offered, current)
-            self._looked(open_incident, "")
+            self._pods_were_read(open_incident, "")
 
-    def _looked(self, open_incident: OpenIncident, trouble: str) -> None:
-        first, open_incident.looked_at = open_incident.looked_at is None, self._store.now()
+    def _pods_were_read(self, open_incident: OpenIncident, trouble: str) -> None:
+        first, open_incident.pods_read_at = open_incident.pods_read_at is None, self._store.now()
         was = open_incident.trouble.pop("kubernetes", "")
         if trouble:
             open_incident.trouble["kubernetes"] = trouble
@@ -157,9 +155,9 @@ class KubernetesLoop:
             offered_at=now,
             expires_at=incident.offer_from + self._lifetime,
         )
-        self._store.follow(open_incident, IncidentEvent.OFFER_CHANGED, offer=offer)
+        self._store.transition(open_incident, IncidentEvent.OFFER_CHANGED, offer=offer)
         if now >= offer.expires_at:
-            self._store.follow(open_incident, IncidentEvent.OFFER_LAPSED)
+            self._store.transition(open_incident, IncidentEvent.OFFER_LAPSED)
 
     async def _disturbed(self, incident: Incident) -> tuple[PlannedPod, ...]:
         pods, budgets = await asyncio.gather(
@@ -178,18 +176,18 @@ class KubernetesLoop:
         try:
             status = RepairStatus.model_validate(raw["status"])
         except ValidationError as error:
-            # A newer reconciler's words: in progress, as far as we can tell.
+            # A newer reconciler wrote it: the repair is in progress, as far as this version can tell.
             self._store.report_trouble("repairs", " ".join(str(error).split())[:200])
             return False
         if incident.state is State.APPROVED and status.phase is not Phase.PENDING:
-            self._store.follow(open_incident, IncidentEvent.REPAIR_STARTED, progress=status)
+            self._store.transition(open_incident, IncidentEvent.REPAIR_STARTED, progress=status)
         else:
             self._store.update(open_incident, progress=status)
         return status.phase.final
 
 
 def _reset_boots(found: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return, by node, the boots in which a repair may have restarted the machine."""
+    """Return, by node, the boots that a repair may have ended."""
     boots: dict[str, frozenset[str]] = {}
     for raw in found:
         status = raw.get("status") or {}
@@ -205,6 +203,6 @@ def _may_have_happened(entry: Mapping[str, Any]) -> bool:
     return bool(entry.get("destructive")) and entry.get("state") != StepState.NOT_DONE
 
 
-def _names(raw: Mapping[str, Any]) -> tuple[str, int]:
+def _attempt_of(raw: Mapping[str, Any]) -> tuple[str, int]:
     record = (raw.get("spec") or {}).get("record") or {}
     return str((record.get("evidence") or {}).get("incident")), int(record.get("attempt") or 0)

@@ -1,6 +1,6 @@
-"""The loops that keep reports, incidents, Git, Kubernetes and Slack in line, until they are told to stop.
+"""The tasks that keep reports, incidents, Git, Kubernetes, Slurm and Slack in line.
 
-Each looks again after its own time, or when something has changed.
+Each task looks again after its own time, or when something has changed.
 """
 
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from bot.chat import Chat
 from bot.incidents.reports import ReportStore
 from bot.incidents.signal import Signal
 from bot.incidents.store import IncidentStore
+from bot.loops.cluster_state import ClusterState
 from bot.loops.decide import Decisions
-from bot.loops.detect import DetectionTimes, notice
+from bot.loops.detect import DetectionTimes, detect
 from bot.loops.git import GitLoop
 from bot.loops.incident_log import IncidentLog
 from bot.loops.kubernetes import KubernetesLoop
 from bot.loops.scheduler import PeriodicTask, run
 from bot.loops.slurm import SlurmLoop
 from bot.loops.threads import ThreadLoop
-from reconciler.kube.read import KubernetesReader
 
 log = structlog.get_logger("bot.lifecycle")
 
 
 @dataclass(frozen=True, slots=True)
 class LoopIntervals:
-    """How often to look. `sweep` is the longest time until a deadline is seen to have passed."""
+    """How often to look. `sweep` is the longest time until the bot sees that a deadline has passed."""
 
     sweep: timedelta
     git_poll: timedelta
@@ -42,88 +42,92 @@ class LoopIntervals:
 
 @dataclass(frozen=True, slots=True)
 class ExternalSystems:
-    """The systems that the bot speaks with. `slurm` asks for its rows of nodes, None where there is none."""
+    """The systems that the bot talks to. `slurm` returns Slurm's rows of nodes, None where there is no Slurm."""
 
     incident_log: IncidentLog
-    reader: KubernetesReader
+    cluster: ClusterState
     chat: Chat
     slurm: Callable[[], str] | None = None
 
 
 class Lifecycle:
-    """Runs the incidents of one cluster. `report_arrived` is rung when a report brings something new."""
+    """Runs the incidents of one cluster. Notify `report_arrived` when a report brings something new."""
 
     def __init__(
         self,
         store: IncidentStore,
         reports: ReportStore,
-        outside: ExternalSystems,
+        systems: ExternalSystems,
         detection: DetectionTimes,
-        times: LoopIntervals,
+        intervals: LoopIntervals,
     ) -> None:
         self.store = store
         self.reports = reports
         self.report_arrived = Signal()
         self._detection = detection
-        self._times = times
-        self._cluster = KubernetesLoop(store, reports, outside.reader, detection.offer_lifetime)
-        self.decisions = Decisions(store, outside.chat, self._cluster, detection.report_interval)
-        self._git = GitLoop(store, outside.incident_log, self.decisions)
-        self._threads = ThreadLoop(store, outside.chat, times.edit_after)
-        self._git_news = Signal()
-        self._slurm = None if outside.slurm is None else SlurmLoop(store, reports, outside.slurm)
+        self._intervals = intervals
+        self._kubernetes = KubernetesLoop(store, reports, systems.cluster, detection.offer_lifetime)
+        self.decisions = Decisions(store, systems.chat, self._kubernetes, detection.report_interval)
+        self._git = GitLoop(store, systems.incident_log, self.decisions)
+        self._threads = ThreadLoop(store, systems.chat, intervals.edit_after)
+        self._git_changed = Signal()
+        self._slurm = None if systems.slurm is None else SlurmLoop(store, reports, systems.slurm)
 
     async def run(self) -> None:
         """Run until cancelled."""
-        changed = self.store.changed
-        steps = [
-            PeriodicTask("notice", (self.report_arrived, changed), self._notice),
-            PeriodicTask("git-read", (self._git_news,), self._read_git),
-            PeriodicTask("git-write", (changed,), self._write_git),
-            PeriodicTask("nodes", (), self._read_nodes),
-            PeriodicTask("offers", (changed,), self._offer),
-            PeriodicTask("repairs", (), self._follow_repairs),
-            PeriodicTask("threads", (changed,), self._sync_threads),
-        ]
-        if self._slurm is not None:
-            steps.append(PeriodicTask("slurm", (), self._ask_slurm))
-        log.info("lifecycle_started", cluster=self.store.cluster, sweep=self._times.sweep.total_seconds())
-        await run(steps, self.store.metrics)
+        log.info("lifecycle_started", cluster=self.store.cluster, sweep=self._intervals.sweep.total_seconds())
+        await run(self.tasks(), self.store.metrics, self.store.now)
 
-    async def _notice(self) -> timedelta:
-        notice(self.store, self.reports.all(), self._detection)
-        return self._times.sweep
+    def tasks(self) -> tuple[PeriodicTask, ...]:
+        """Return every task, in the order in which a change travels through them."""
+        changed = self.store.changed
+        tasks = (
+            PeriodicTask("nodes", (), self._read_nodes),
+            PeriodicTask("git-read", (self._git_changed,), self._read_git),
+            PeriodicTask("notice", (self.report_arrived, changed), self._detect),
+            PeriodicTask("offers", (changed,), self._offer),
+            PeriodicTask("git-write", (changed,), self._write_git),
+            PeriodicTask("repairs", (), self._read_repairs),
+            PeriodicTask("threads", (changed,), self._sync_threads),
+        )
+        if self._slurm is None:
+            return tasks
+        return (*tasks, PeriodicTask("slurm", (), self._ask_slurm))
+
+    async def _detect(self) -> timedelta:
+        detect(self.store, self.reports.all(), self._detection)
+        return self._intervals.sweep
 
     async def _read_git(self) -> timedelta:
         await self._git.read()
-        return self._times.git_poll
+        return self._intervals.git_poll
 
     async def _write_git(self) -> timedelta:
         if not self.store.read_git or await self._git.write():
-            return self._times.git_poll
-        return -max(self._times.git_retry, timedelta(seconds=self._git.retry_after))
+            return self._intervals.git_poll
+        return -max(self._intervals.git_retry, timedelta(seconds=self._git.retry_after))
 
     async def _read_nodes(self) -> timedelta:
-        await self._cluster.read_nodes()
-        return self._times.nodes_poll
+        await self._kubernetes.read_nodes()
+        return self._intervals.nodes_poll
 
     async def _ask_slurm(self) -> timedelta:
         if self._slurm is not None:
             await self._slurm.look()
-        return self._times.slurm_poll
+        return self._intervals.slurm_poll
 
     async def _offer(self) -> timedelta:
-        await self._cluster.offer(self._times.offer_refresh)
-        return self._times.sweep
+        await self._kubernetes.offer(self._intervals.offer_refresh)
+        return self._intervals.sweep
 
-    async def _follow_repairs(self) -> timedelta:
-        if await self._cluster.follow_repairs():
-            # The outcome is in Git, or about to be.
-            self._git_news.notify()
-        return self._times.repairs_poll
+    async def _read_repairs(self) -> timedelta:
+        if await self._kubernetes.read_repairs():
+            # The outcome is in Git, or soon will be.
+            self._git_changed.notify()
+        return self._intervals.repairs_poll
 
     async def _sync_threads(self) -> timedelta:
         if not self.store.read_git:
-            return self._times.sweep
+            return self._intervals.sweep
         wait = await self._threads.sync()
-        return timedelta(seconds=-wait) if wait else self._times.sweep
+        return timedelta(seconds=-wait) if wait else self._intervals.sweep

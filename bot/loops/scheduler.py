@@ -1,7 +1,7 @@
-"""Rounds: steps that look again and again, each after its own time or as soon as a bell rings.
+"""Runs the loops: each looks again after its own time, or as soon as something has changed.
 
-APScheduler keeps the times. Only periodic sweeps are scheduled, never single deadlines: a deadline is data
-that some sweep finds passed, so nothing depends on a job that a restart would lose.
+APScheduler keeps the times. Only periodic runs are scheduled, never single deadlines: a deadline is data, and
+some run finds that it has passed, so nothing depends on a job that a restart would lose.
 """
 
 import asyncio
@@ -20,89 +20,95 @@ from bot.metrics import Metrics
 log = structlog.get_logger("bot.lifecycle")
 
 AFTER_FAILURE: Final = timedelta(seconds=1)
-"""Pause after a step that failed in a way nobody foresaw."""
+"""Pause after a run that failed unexpectedly."""
 
 AT_LEAST_EVERY: Final = timedelta(seconds=60)
-"""A step is looked at this often whatever it asked for, should its own next time be lost."""
+"""A task runs this often whatever it asked for, in case its own next time is lost."""
 
 JOB_DEFAULTS: Final = {"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
-"""A late sweep runs late; the library's own default, one second, drops it."""
+"""A late run runs late; the default of the library, one second, drops it."""
+
+Clock = Callable[[], datetime]
+"""Returns the time now, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
-    """What one round does. `look` answers after how long to look again; a negative time is slept out even
-    if a bell rings, because a dependency asked for patience."""
+    """One task of the bot. `run` returns after how long to run again, or earlier at one of `signals`.
+
+    A negative time is a pause that no signal shortens, because a dependency asked for it.
+    """
 
     name: str
     signals: tuple[Signal, ...]
-    look: Callable[[], Awaitable[timedelta]]
+    run: Callable[[], Awaitable[timedelta]]
 
 
-async def run(steps: Iterable[PeriodicTask], metrics: Metrics) -> None:
-    """Run all steps until cancelled. A step never dies of an error: it says so once and goes on."""
+async def run(tasks: Iterable[PeriodicTask], metrics: Metrics, clock: Clock) -> None:
+    """Run all tasks until cancelled. A task survives every error: it logs it once and goes on."""
     scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=JOB_DEFAULTS)
     scheduler.add_listener(
         lambda event: _count(event, metrics), EVENT_JOB_MISSED | EVENT_JOB_ERROR | EVENT_JOB_MAX_INSTANCES
     )
-    rounds = [_ScheduledTask(each, scheduler) for each in steps]
+    scheduled = [_ScheduledTask(each, scheduler, clock) for each in tasks]
     scheduler.start()
     try:
-        for each in rounds:
-            each.begin()
+        for each in scheduled:
+            each.start()
         await asyncio.Event().wait()
     finally:
         scheduler.shutdown()
 
 
 class _ScheduledTask:
-    """One step on the scheduler: at most one look at a time, and a ring during a look is not lost."""
+    """One task on the scheduler: at most one run at a time, and a signal during a run is not lost."""
 
-    def __init__(self, step: PeriodicTask, scheduler: AsyncIOScheduler) -> None:
-        self._step = step
+    def __init__(self, task: PeriodicTask, scheduler: AsyncIOScheduler, clock: Clock) -> None:
+        self._task = task
         self._scheduler = scheduler
-        self._looking = self._rung = False
-        self._deaf_until = datetime.min.replace(tzinfo=UTC)
+        self._clock = clock
+        self._running = self._signalled = False
+        self._paused_until = datetime.min.replace(tzinfo=UTC)
         self._failed = ""
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._scheduler.add_job(
-            self._look,
+            self._run,
             "interval",
             seconds=AT_LEAST_EVERY.total_seconds(),
-            id=self._step.name,
-            next_run_time=datetime.now(UTC),
+            id=self._task.name,
+            next_run_time=self._clock(),
         )
-        for signal in self._step.signals:
+        for signal in self._task.signals:
             signal.subscribe(self._wake)
 
     def _wake(self) -> None:
-        self._rung = True
-        if not self._looking:
-            self._at(datetime.now(UTC))
+        self._signalled = True
+        if not self._running:
+            self._schedule(self._clock())
 
-    async def _look(self) -> None:
-        self._looking, self._rung = True, False
+    async def _run(self) -> None:
+        self._running, self._signalled = True, False
         pause = -AFTER_FAILURE
         try:
-            pause = await self._step.look()
+            pause = await self._task.run()
             self._failed = ""
         except Exception as error:
             if self._failed != repr(error):
-                log.exception("loop_failed", loop=self._step.name)
+                log.exception("loop_failed", loop=self._task.name)
             self._failed = repr(error)
         finally:
-            self._looking = False
-            now = datetime.now(UTC)
-            self._deaf_until = now + abs(pause) if pause < timedelta(0) else now
-            again = now if self._rung else now + abs(pause)
-            # Once this look has been accounted for: until then the scheduler would take it for a second one.
-            asyncio.get_running_loop().call_soon(self._at, again)
+            self._running = False
+            now = self._clock()
+            self._paused_until = now + abs(pause) if pause < timedelta(0) else now
+            again = now if self._signalled else now + abs(pause)
+            # Only after the scheduler has accounted for this run: until then it would count a second one.
+            asyncio.get_running_loop().call_soon(self._schedule, again)
 
-    def _at(self, moment: datetime) -> None:
-        job = self._scheduler.get_job(self._step.name)
-        if job is not None and not self._looking:
-            job.modify(next_run_time=max(moment, self._deaf_until))
+    def _schedule(self, moment: datetime) -> None:
+        job = self._scheduler.get_job(self._task.name)
+        if job is not None and not self._running:
+            job.modify(next_run_time=max(moment, self._paused_until))
 
 
 def _count(event: JobEvent, metrics: Metrics) -> None:

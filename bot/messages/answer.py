@@ -1,12 +1,12 @@
-"""What one person alone is told: why a click decided nothing, and the answers to `/cluster …`. Pure."""
+"""Messages that only one person sees: why a click decided nothing, and the answers to `/cluster …`. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from bot.command import UnknownCommand
 from bot.incidents.approve import Denial, Denied
-from bot.incidents.incident import RANK, Incident, worst
+from bot.incidents.incident import Incident, worst
+from bot.incidents.status import ClusterStatus
 from bot.messages import words
 from bot.messages.blocks import MODAL_TITLE, Block, Message, escape, plain, preformatted, section, when
 from bot.messages.root import EVIDENCE_CHARACTERS, sentence
@@ -23,45 +23,33 @@ REASON_LIMIT: Final = 500
 """Characters that the modal accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
-    """The cluster in numbers. `nodes` and `ready` are None when Kubernetes could not be read."""
-
-    cluster: str
-    nodes: int | None
-    ready: int | None
-    reporting: int
-    incidents: tuple[Incident, ...]
-    trouble: tuple[str, ...] = ()
-
-
 _DENIALS: Final[Mapping[Denial, str]] = {
-    Denial.STARTING: "I have just been started and am still reading what is open. Try again in a moment.",
-    Denial.UNKNOWN_INCIDENT: "This incident is not open any more.",
-    Denial.ACCOUNT_UNREADABLE: "Slack could not say who you are just now, so your access could not be "
-    "checked. Try again in a moment.",
-    Denial.NOT_A_PERSON: "Only people decide about repairs.",
+    Denial.STARTING: "The bot has just started and is still reading the open incidents. Try again in a moment.",
+    Denial.UNKNOWN_INCIDENT: "This incident is no longer open.",
+    Denial.ACCOUNT_UNREADABLE: "Slack did not say who you are, so your access could not be checked. "
+    "Try again in a moment.",
+    Denial.NOT_A_PERSON: "Only people can decide about repairs.",
     Denial.GUEST: "Guests of this workspace cannot decide about repairs. Ask a member who is an approver.",
     Denial.NO_EMAIL: "Your Slack profile shows no e-mail address, so you cannot be matched with an approver.",
     Denial.NO_ACCESS_LIST: "The list of approvers could not be read from Git, so your access could not be "
     "checked. Try again in a moment.",
     Denial.NOT_AN_APPROVER: "You are not an approver of this cluster.",
-    Denial.CLOSED: "This incident is closed already.",
-    Denial.SUPERSEDED: "This button belongs to an older state of the incident, which has changed since. "
-    "Look at the thread's first message and decide there.",
+    Denial.CLOSED: "This incident is already closed.",
+    Denial.SUPERSEDED: "This button belongs to an older state of the incident. Look at the first message of the "
+    "thread and decide there.",
     Denial.NOTHING_OFFERED: "There is nothing to approve for this incident.",
-    Denial.WORLD_UNREADABLE: "Kubernetes could not be read just now, so it could not be checked whether this "
-    "is still what you were shown. Try again in a moment.",
-    Denial.FINDINGS_CHANGED: "The node's findings are not the ones you were shown any more, or its newest "
-    "report is too old to tell.",
-    Denial.PLAN_CHANGED: "Other pods run on the node now than you were shown. The first message is being "
-    "brought up to date; look at it again and decide there.",
+    Denial.NODE_UNREADABLE: "Kubernetes could not be read, so the bot could not check whether the node is still as "
+    "you were shown. Try again in a moment.",
+    Denial.FINDINGS_CHANGED: "The node's findings are no longer the ones you were shown, or its newest report is too "
+    "old to tell. Look at the first message of the thread again in a moment.",
+    Denial.PLAN_CHANGED: "Other pods run on the node now than you were shown. The first message of the thread is being "
+    "updated; look at it again and decide there.",
 }
 
 
 def denied(why: Denied) -> Message:
-    """Return what a person is told whose click decided nothing."""
-    text = " ".join(part for part in (_reason(why), "Nothing was decided.") if part)
+    """Return the answer to a person whose click decided nothing."""
+    text = " ".join(part for part in (_reason(why), "Your click changed nothing.") if part)
     return Message(text, (section(text),))
 
 
@@ -70,16 +58,17 @@ def _reason(why: Denied) -> str:
     match why.why:
         case Denial.ALREADY_DECIDED:
             at = f" at {when(why.at)}" if why.at else ""
-            return f"{escape(why.by, words.NAME)} has decided this already{at}."
+            return f"{escape(why.by, words.NAME)} has already decided this{at}."
         case Denial.LAPSED:
             at = f" at {when(why.at)}" if why.at else ""
-            return f"The offer lapsed{at}. Have it offered again first."
+            return f"The offer lapsed{at}. Press *Offer again* in the first message of the thread first."
         case Denial.NODE_CHANGED if detail:
             return (
-                f"The node has rebooted since (boot `{detail}`); what you were shown is about an older boot."
+                f"The node has rebooted since (boot `{detail}`), and you were shown an older boot. Look at the first "
+                "message of the thread again in a moment."
             )
         case Denial.NODE_CHANGED:
-            return "The node is not the one that you were shown: it has been removed or registered anew."
+            return "The node is not the one that you were shown: it was removed or has registered again."
         case Denial.NOT_AN_APPROVER:
             who = f" ({detail})" if detail else ""
             return (
@@ -93,13 +82,13 @@ def _reason(why: Denied) -> str:
 
 
 def failed() -> Message:
-    """Return what a person is told when something broke on our side."""
-    text = "Something went wrong on our side; nothing was decided. It is in the bot's log. Try again."
+    """Return the answer to a person whose click failed because of a fault of the bot."""
+    text = "Something went wrong in the bot, and nothing was decided. Its log says more. Try again."
     return Message(text, (section(text),))
 
 
 def rejection_modal(incident: str, value: str) -> Block:
-    """Return the modal that asks why the repair of `incident` is rejected; `value` comes back with it."""
+    """Return the modal that asks why a repair is rejected; Slack sends `value` back with the reason."""
     return {
         "type": "modal",
         "callback_id": REJECTION,
@@ -108,7 +97,7 @@ def rejection_modal(incident: str, value: str) -> Block:
         "submit": {"type": "plain_text", "text": "Reject"},
         "close": {"type": "plain_text", "text": "Keep it open"},
         "blocks": [
-            section(f"Incident `{escape(incident, words.NAME)}` stays open for people; no repair is run."),
+            section(f"Incident `{escape(incident, words.NAME)}` stays open, and no repair runs."),
             {
                 "type": "input",
                 "block_id": REASON_BLOCK,
@@ -127,7 +116,7 @@ def rejection_modal(incident: str, value: str) -> Block:
 
 def status(cluster_status: ClusterStatus) -> Message:
     """Return the answer to `/cluster status`."""
-    nodes, known = "Kubernetes could not be read just now.", cluster_status.nodes
+    nodes, known = "Kubernetes could not be read.", cluster_status.nodes
     if known is not None:
         ready, reporting = cluster_status.ready, cluster_status.reporting
         nodes = f"{words.plural(known, 'node')}, {ready} ready, {reporting} reporting."
@@ -138,7 +127,7 @@ def status(cluster_status: ClusterStatus) -> Message:
 
 
 def incidents(open_incidents: tuple[Incident, ...]) -> Message:
-    """Return the answer to `/cluster incidents`."""
+    """Return the answer to `/cluster incidents`; the worst comes first."""
     return _lines([_count(len(open_incidents)), *_rows(open_incidents)])
 
 
@@ -157,18 +146,18 @@ def incident(shown: Incident) -> Message:
 
 
 def no_such_incident(named: str, open_incidents: Iterable[Incident]) -> Message:
-    """Return the answer for an id that is not open."""
+    """Return the answer for an id that is not an open incident."""
     ids = [each.id for each in open_incidents][:LISTED]
     known = f" Open now: {', '.join(f'`{each}`' for each in ids)}." if ids else " None is open now."
     return _lines([f"No open incident is called `{escape(named, words.NAME)}`.{known}"])
 
 
 HELP: Final = (
-    "*What `/cluster` answers* (only you see it)",
-    "`/cluster status` the cluster in one glance",
-    "`/cluster incidents` every open incident",
-    "`/cluster incident ID` one incident in full",
-    "`/cluster help` this list",
+    "*Commands of `/cluster`* (only you see the answer)",
+    "`/cluster status`: nodes, reports and open incidents",
+    "`/cluster incidents`: every open incident, worst first",
+    "`/cluster incident ID`: one incident in full",
+    "`/cluster help`: this list",
 )
 
 
@@ -183,9 +172,9 @@ def mistake(wrong: UnknownCommand) -> Message:
     if wrong.missing:
         first = f"`{word}` is not {wrong.missing}; `/cluster incidents` lists them."
     elif wrong.meant:
-        first = f"`{word}` is not understood. Did you mean `/cluster {wrong.meant}`?"
+        first = f"`{word}` is not a command. Did you mean `/cluster {wrong.meant}`?"
     else:
-        first = f"`{word}` is not understood."
+        first = f"`{word}` is not a command."
     return _lines([first, *HELP])
 
 
@@ -194,20 +183,19 @@ def _count(count: int) -> str:
 
 
 def _rows(shown: tuple[Incident, ...]) -> list[str]:
-    ordered = sorted(shown, key=lambda each: (-RANK[worst(each.findings).severity], each.opened_at, each.id))
-    rows = [_row(each) for each in ordered[:LISTED]]
-    left = len(ordered) - LISTED
+    rows = [_row(each) for each in shown[:LISTED]]
+    left = len(shown) - LISTED
     return [*rows, f"and {left} more"] if left > 0 else rows
 
 
 def _row(shown: Incident) -> str:
-    mark = words.MARKS[worst(shown.findings).severity]
+    mark = words.SEVERITY_ICONS[worst(shown.findings).severity]
     what = escape(sentence(shown), 200)
     return f"{mark} `{shown.id}` {words.STATES[shown.state]}, since {when(shown.opened_at)}: {what}"
 
 
 def _lines(lines: list[str]) -> Message:
-    """Return lines as one message, cut between lines where Slack's limit is."""
+    """Return lines as one message, cut between lines to keep Slack's limit."""
     blocks: list[Block] = []
     kept: list[str] = []
     for line in lines:

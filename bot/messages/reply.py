@@ -1,7 +1,7 @@
 """The milestones of an incident as replies in its thread. Pure.
 
-Each has a key that names the moment; what was posted is known by key, so none comes twice, whatever crashed.
-The root is edited and notifies nobody; a reply notifies those who follow the thread, so it is kept for news.
+Each reply has a key. A posted reply is recognised by its key, so none is posted twice, even after a crash. An edit of
+the root notifies nobody; a reply notifies everybody in the thread, so replies are only for news.
 """
 
 import re
@@ -13,16 +13,21 @@ from bot.incidents.incident import Incident, State
 from bot.messages import words
 from bot.messages.blocks import Message, escape, section, when
 from bot.messages.root import sentence
-from bot.messages.state_line import REASON, decided, ended
+from bot.messages.state_line import REASON, decided, ended, left_on_node, owner
 from checks.finding import Action
 from reconciler.incidents.digests import digest
+from reconciler.incidents.paths import repair_name
 from reconciler.incidents.progress import BlockedPod, JournalEntry, StepState
 from reconciler.incidents.records import CloseReason, Decider
 from reconciler.repair.resource import RepairStatus
 from reconciler.repair.steps.await_return import RETURN
 
 ACCOUNT: Final = re.compile(r"[UW][A-Z0-9]{2,20}")
-"""A Slack account's id; nothing else is ever put into a mention."""
+"""The id of a Slack account; nothing else is ever mentioned."""
+
+
+NAMED: Final = 3
+"""Blocked pods that are named in a reply; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Reply:
 
 
 def replies(incident: Incident) -> tuple[Reply, ...]:
-    """Return every milestone that the incident has passed, in order, as far as it is known now."""
+    """Return every milestone that the incident has passed, in order."""
     lines = [*_offers(incident), *_decisions(incident), *_progress(incident), *_ends(incident)]
     return tuple(Reply(key, Message(_spoken(line), (section(line),))) for key, line in lines)
 
@@ -57,11 +62,10 @@ def _decisions(incident: Incident) -> Iterator[tuple[str, str]]:
         reason = escape(decision.reason, REASON)
         yield f"declined-{int(decision.at.timestamp())}", f"{decided(decision)}: {reason}"
         return
-    what = words.action_words(incident.offer.plan.action).noun if incident.offer else "the repair"
-    lapses = when(decision.expires_at)
-    record = f"`{incident.path}/repair-{number}.yaml`"
-    until = f"Recorded as {record}; unused, it lapses at {lapses}."
-    yield f"approved-{number}", f"{decided(decision)}: {what} of `{incident.node}`. {until}"
+    what = words.action_words(incident.offer.plan.action).noun if incident.offer else "repair"
+    record = f"The record in Git is `{incident.path}/{repair_name(number)}`."
+    lapses = f"If the repair has not started by {when(decision.expires_at)}, the approval lapses."
+    yield f"approved-{number}", f"{decided(decision)}: {what} of `{incident.node}`. {record} {lapses}"
 
 
 def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
@@ -74,12 +78,9 @@ def _progress(incident: Incident) -> Iterator[tuple[str, str]]:
     yield from _steps(action, progress.steps, incident.attempt, progress.new_boot_id)
     blocked = blocked_pods(progress)
     if blocked:
-        # The same pods behind the same budgets are one piece of news, however many others have gone.
+        # The same pods behind the same budgets are one piece of news, however many other pods have gone.
         key = digest([pod.model_dump(mode="json", exclude={"reason"}) for pod in blocked])
-        yield (
-            f"blocked-{incident.attempt}-{key}",
-            f"*The drain is blocked.* {escape(progress.message, REASON)}",
-        )
+        yield f"blocked-{incident.attempt}-{key}", _blocked(blocked)
 
 
 def _steps(
@@ -93,8 +94,22 @@ def _steps(
             yield f"{entry.name}-{attempt}", _done(action, entry, boot)
 
 
+def _blocked(pods: tuple[BlockedPod, ...]) -> str:
+    named = "; ".join(_blocked_pod(each) for each in pods[:NAMED])
+    more = f"; and {words.plural(len(pods) - NAMED, 'more pod')}" if len(pods) > NAMED else ""
+    return f"*The drain is blocked.* {named}{more}. The repair continues when these pods can be evicted or are deleted."
+
+
+def _blocked_pod(pod: BlockedPod) -> str:
+    name = f"`{escape(f'{pod.namespace}/{pod.name}', words.NAME)}`"
+    if not pod.budgets:
+        return f"{name} cannot be evicted: {escape(pod.reason, words.NAME)}"
+    budgets = escape(", ".join(pod.budgets), words.NAME)
+    return f"{name} cannot be evicted because of PodDisruptionBudget {budgets}"
+
+
 def blocked_pods(progress: RepairStatus) -> tuple[BlockedPod, ...]:
-    """Return the pods whose eviction is refused now, which a person may clear away."""
+    """Return the pods whose eviction the API server refuses now."""
     entry = next((each for each in reversed(progress.steps) if each.name == progress.step), None)
     if progress.phase.final or entry is None or entry.drain is None:
         return ()
@@ -110,17 +125,16 @@ def _begun(action: Action, entry: JournalEntry) -> str:
 def _done(action: Action, entry: JournalEntry, boot: str) -> str:
     done = words.step_words(action, entry.name).done
     at = f" at {when(entry.finished_at)}" if entry.finished_at else ""
-    note = f": {escape(entry.message, REASON)}" if entry.message and entry.message != done else ""
-    booted = f" The boot is now `{escape(boot, words.NAME)}`." if boot and entry.name == RETURN else ""
-    return f"*{words.sentence_case(done)}*{at}{note}.{booted}"
+    booted = f" The boot ID is now `{escape(boot, words.NAME)}`." if boot and entry.name == RETURN else ""
+    return f"*{words.sentence_case(done)}*{at}.{booted}"
 
 
 def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
     for outcome in incident.outcomes:
         yield from _steps(outcome.action, outcome.steps, outcome.attempt, outcome.new_boot_id)
         person = _mention(incident.decision.person) if incident.decision else ""
-        owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
-        yield f"outcome-{outcome.attempt}", f"{person}{ended(outcome)}{owner}"
+        text = " ".join((f"{ended(outcome)}{owner(outcome)}", *left_on_node(outcome)))
+        yield f"outcome-{outcome.attempt}", f"{person}{text}"
     ending = incident.ending
     if ending is not None:
         took = words.span(ending.at - incident.opened_at)
@@ -129,9 +143,9 @@ def _ends(incident: Incident) -> Iterator[tuple[str, str]]:
 
 _WHY: Final = {
     CloseReason.REPAIRED: "The repair succeeded.",
-    CloseReason.CLEARED: "The findings cleared and stayed away; nothing was done to the node.",
-    CloseReason.NODE_GONE: "The node is not in the cluster any more.",
-    CloseReason.RESOLVED: "A person says that the node is in order.",
+    CloseReason.CLEARED: "The findings cleared and stayed away.",
+    CloseReason.NODE_GONE: "The node is no longer in the cluster.",
+    CloseReason.RESOLVED: "A person marked it as fixed.",
     CloseReason.RECORDED: "It was closed in Git.",
 }
 
@@ -142,5 +156,5 @@ def _mention(person: Decider) -> str:
 
 
 def _spoken(line: str) -> str:
-    """Return a line for notifications and screen readers: without the marks of our own styling."""
+    """Return a line for notifications and screen readers, without styling."""
     return line.replace("*", "").replace("`", "")

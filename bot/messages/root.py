@@ -1,7 +1,7 @@
-"""The first message of a thread: everything a person needs to decide, woken at three in the morning. Pure.
+"""The root message of a thread: everything that a person needs to decide at three in the morning. Pure.
 
-From top to bottom: what, where and how bad; the evidence; what is recommended and why; whom it disturbs;
-where it stands; the buttons. It is rendered anew whenever something changes, never patched.
+From top to bottom: what is wrong, where and how badly; the evidence; the recommendation and its reason; which pods
+it stops; the state; the buttons. The message is rendered again whenever something changes, never patched.
 """
 
 from collections.abc import Iterator
@@ -43,23 +43,23 @@ BOARDS_SHOWN: Final = 8
 SENTENCE: Final = 500
 
 
-def root(standing: IncidentView) -> Message:
-    """Return the first message of the incident's thread as it should read now."""
-    incident = standing.incident
+def root(view: IncidentView) -> Message:
+    """Return the root message of the incident's thread as it should read now."""
+    incident = view.incident
     blocks = [
         header(headline(incident)),
         section(_what(incident)),
         _evidence(incident),
-        *_recommended(standing),
-        section(state_line(incident, trouble=standing.trouble), f"state-{incident.revision}"),
-        *_buttons(standing),
+        *_recommended(view),
+        section(state_line(incident, trouble=view.trouble), f"state-{incident.revision}"),
+        *_buttons(view),
         context(_small_print(incident)),
     ]
-    return Message(_text(standing), tuple(blocks))
+    return Message(_text(view), tuple(blocks))
 
 
 def headline(incident: Incident) -> str:
-    """Return the headline: how bad, what, where; once it is over, how it ended."""
+    """Return the headline: how bad, what and where; for a closed incident, how it ended."""
     what = f"{words.CAUSES[incident.cause]} on {incident.node}"
     lead = worst(incident.findings)
     match incident.state:
@@ -73,20 +73,20 @@ def headline(incident: Incident) -> str:
         case State.HELD:
             return f"\N{RAISED HAND} Held, needs a person: {what}"
         case _:
-            return f"{words.MARKS[lead.severity]} {words.SEVERITIES[lead.severity]}: {what}"
+            return f"{words.SEVERITY_ICONS[lead.severity]} {words.SEVERITIES[lead.severity]}: {what}"
 
 
 _ENDINGS: Final = {
     CloseReason.REPAIRED: "Repaired",
     CloseReason.CLEARED: "Cleared by itself",
-    CloseReason.NODE_GONE: "Node gone",
-    CloseReason.RESOLVED: "Resolved by a person",
+    CloseReason.NODE_GONE: "Node removed",
+    CloseReason.RESOLVED: "Marked as fixed",
     CloseReason.RECORDED: "Closed in Git",
 }
 
 
 def sentence(incident: Incident) -> str:
-    """Return what is wrong in one sentence of foreign text, not yet made harmless."""
+    """Return what is wrong in one sentence of foreign text, which is not escaped yet."""
     lead = worst(incident.findings)
     device = lead.gpu or lead.device
     known = f"{lead.subsystem} {lead.code}"
@@ -112,7 +112,7 @@ def _evidence(incident: Incident) -> Block:
     if left:
         lines.append(f"and {words.plural(left, 'more finding')}")
     if incident.companions:
-        lines.append("Seen with it, harmless alone:")
+        lines.append("Seen with it, harmless by themselves:")
         lines += [f"  {words.finding_line(each)}" for each in incident.companions[:EVIDENCE_FINDINGS]]
     return preformatted("\n".join(lines), EVIDENCE_CHARACTERS)
 
@@ -123,15 +123,13 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield "  " + plain(line, EVIDENCE_LINE)
 
 
-def _recommended(standing: IncidentView) -> Iterator[Block]:
-    recommendation, offer = standing.recommendation, standing.incident.offer
-    wanted = words.action_words(recommendation.wanted).noun
-    offered = words.action_words(recommendation.offered).noun if recommendation.offered else ""
-    title = f"*Recommended: {wanted}*"
-    if offered and recommendation.offered is not recommendation.wanted:
-        title = f"*Called for: {wanted}. Offered instead: {offered}*"
-    if standing.incident.state is State.CLOSED:
+def _recommended(view: IncidentView) -> Iterator[Block]:
+    recommendation, offer = view.recommendation, view.incident.offer
+    if view.incident.state is State.CLOSED:
         return
+    title = f"*Recommended: {words.action_words(recommendation.wanted).noun}.*"
+    if recommendation.offered not in (None, recommendation.wanted):
+        title += f" *Offered instead: {words.action_words(recommendation.offered).noun}.*"
     yield section(f"{title}\n{recommendation.why} {recommendation.but}".rstrip())
     if offer is not None and recommendation.offered:
         yield section(_disturbs(offer.plan))
@@ -139,9 +137,11 @@ def _recommended(standing: IncidentView) -> Iterator[Block]:
 
 def _disturbs(plan: Plan) -> str:
     action = words.action_words(plan.action).noun
-    keeps = "Local disks are kept" if plan.keeps_local_data else "*Local data on the node is lost*"
+    lost = "Data in memory is lost; local disks are kept."
+    if not plan.keeps_local_data:
+        lost = "*Data in memory and on local disks is lost.*"
     pods = _riskiest_first(plan.disturbs)
-    lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {keeps}; what is in memory is lost."]
+    lines = [f"*The {action} {words.pods_sentence(plan.disturbs)}.* {lost}"]
     lines += [words.pod_line(pod) for pod in pods[:PODS_SHOWN]]
     if len(pods) > PODS_SHOWN:
         lines.append(f"• and {words.plural(len(pods) - PODS_SHOWN, 'more pod')}")
@@ -152,8 +152,8 @@ def _riskiest_first(pods: tuple[PlannedPod, ...]) -> list[PlannedPod]:
     return sorted(pods, key=lambda pod: (-len(pod.risks), -pod.gpus, pod.namespace, pod.name))
 
 
-def _buttons(standing: IncidentView) -> Iterator[Block]:
-    incident = standing.incident
+def _buttons(view: IncidentView) -> Iterator[Block]:
+    incident = view.incident
     value = button_value(incident)
     elements: list[Block] = []
     match incident.state:
@@ -162,26 +162,25 @@ def _buttons(standing: IncidentView) -> Iterator[Block]:
             approve = button(f"Approve {action}", APPROVE, value, "primary")
             elements = [approve | {"confirm": _confirm(incident, incident.offer.plan)}]
             elements.append(button("Reject …", REJECT, value))
-        case State.LAPSED | State.DECLINED | State.HELD if standing.recommendation.offered:
+        case State.LAPSED | State.DECLINED | State.HELD if view.recommendation.offered:
             elements = [button("Offer again", RENEW, value)]
     if incident.state is State.HELD:
-        elements.append(button("Node is in order", RESOLVE, value))
+        elements.append(button("Mark as fixed", RESOLVE, value))
     if elements:
         yield {"type": "actions", "block_id": f"decide-{incident.revision}", "elements": elements}
 
 
 def button_value(incident: Incident) -> str:
-    """Return what a button carries: the incident, its revision, and the stamp of what was shown."""
-    return f"{incident.id} {incident.revision} {incident.stamp}"
+    """Return the value of a button: the incident, its revision, and the digest of what people were shown."""
+    return f"{incident.id} {incident.revision} {incident.offer_digest}"
 
 
 def _confirm(incident: Incident, plan: Plan) -> Block:
     action = words.action_words(plan.action).noun
     keeps = "Local disks are kept." if plan.keeps_local_data else "LOCAL DATA IS LOST."
-    text = (
-        f"The {action} of {incident.node} {words.pods_sentence(plan.disturbs)}. {keeps}{_some(plan.disturbs)}"
-    )
-    return confirm(f"{action.capitalize()} {incident.node}?", text, f"Approve {action}", "Not now")
+    stops = f"The {action} of {incident.node} {words.pods_sentence(plan.disturbs)}."
+    text = f"{stops} {keeps}{_some(plan.disturbs)}"
+    return confirm(f"{words.order(plan.action, incident.node)}?", text, f"Approve {action}", "Not now")
 
 
 def _some(pods: tuple[PlannedPod, ...]) -> str:
@@ -206,12 +205,11 @@ def _small_print(incident: Incident) -> str:
     return " · ".join(parts)
 
 
-def _text(standing: IncidentView) -> str:
-    incident = standing.incident
+def _text(view: IncidentView) -> str:
+    incident = view.incident
     offer = incident.offer
     ask = ""
     if incident.state is State.OPEN and offer is not None:
-        action = words.action_words(offer.plan.action).noun
-        ask = f" Waiting for approval of a {action} until {utc(offer.expires_at)}."
+        ask = f" {words.order(offer.plan.action, incident.node)}? Please decide by {utc(offer.expires_at)}."
     title = escape(headline(incident), 2 * words.NAME)
     return f"{title}. {escape(sentence(incident), SENTENCE)}{ask}"

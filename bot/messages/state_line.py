@@ -1,4 +1,4 @@
-"""The line that says where an incident stands, with the steps of a repair as they are done. Pure."""
+"""The state of an incident in words, with the steps of its repair. Pure."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,29 +9,38 @@ from bot.messages import words
 from bot.messages.blocks import escape, when
 from reconciler.incidents.progress import Phase, StepState
 from reconciler.incidents.records import CloseReason, RepairOutcome
+from reconciler.kube.results import TAINT
 from reconciler.repair.step import StepWords
+from reconciler.repair.steps.cordon import CORDON
 
 REASON: Final = 400
 """Characters kept of a reason that a person or a program gave."""
 
 
 def state_line(incident: Incident, *, trouble: str = "") -> str:
-    """Return where the incident stands; `trouble` names what keeps it from going on."""
-    lines = [*_standing(incident)]
+    """Return the state of the incident in words; `trouble` names what keeps the bot from going on."""
+    lines = [*_lines(incident)]
     if incident.clear_since is not None and not incident.state.may_repair and incident.ending is None:
-        lines.append(f"Not seen since {when(incident.clear_since)}; closes by itself if that lasts.")
+        lines.append(f"The findings are gone since {when(incident.clear_since)}. {_if_gone(incident)}")
     if trouble:
         lines.append(f"\N{WARNING SIGN} {escape(trouble, REASON)}")
     return "\n".join(lines)
 
 
-def _standing(incident: Incident) -> Iterator[str]:
+def _if_gone(incident: Incident) -> str:
+    if incident.state is State.HELD:
+        return "The incident stays open until a person marks it as fixed."
+    return "If they stay away, the incident closes by itself."
+
+
+def _lines(incident: Incident) -> Iterator[str]:
     match incident.state:
         case State.OPEN:
             yield from _open(incident)
         case State.LAPSED:
             at = f" at {when(incident.offer.expires_at)}" if incident.offer else ""
-            yield f"*Nobody decided:* the offer lapsed{at} and the findings still stand."
+            yield f"*Nobody decided:* the offer lapsed{at}."
+            yield from _earlier_repair(incident)
         case State.REPAIRING:
             yield from _repairing(incident)
         case State.HELD:
@@ -47,16 +56,25 @@ def _after_decision(incident: Incident) -> Iterator[str]:
     if decision is None:
         yield f"*{words.STATES[incident.state].capitalize()}.*"
     elif incident.state is State.DECIDING:
-        yield f"{decided(decision)}, not yet recorded in Git. Nothing happens before it is."
+        yield f"{decided(decision)}. This is not yet recorded in Git, and nothing happens until it is."
     elif incident.state is State.APPROVED:
-        yield f"{decided(decision)}. Recorded; the reconciler takes it from here."
+        yield f"{decided(decision)}. This is recorded in Git; next, the reconciler starts the repair."
     else:
         yield f"{decided(decision)}: {escape(decision.reason, REASON)}"
+        yield from _earlier_repair(incident)
+
+
+def _earlier_repair(incident: Incident) -> Iterator[str]:
+    if incident.outcomes:
+        yield from left_on_node(incident.outcomes[-1])
+    else:
+        yield "Nothing was done to the node."
 
 
 def _open(incident: Incident) -> Iterator[str]:
     if incident.outcomes:
         yield ended(incident.outcomes[-1])
+        yield from left_on_node(incident.outcomes[-1])
     if incident.offer is None:
         pods = f"kubectl get pods -A --field-selector spec.nodeName={incident.node}"
         yield "*Nothing to approve.* A person has to look at the node:"
@@ -86,16 +104,14 @@ def step_lines(incident: Incident) -> Iterator[str]:
     for name in planned:
         entry = entries.get(name)
         said = words.step_words(offer.plan.action, name) if offer else StepWords(doing=name, done=name)
-        done, doing = said.done, said.doing
         if entry is not None and entry.state is StepState.DONE:
-            note = f": {escape(entry.message, 120)}" if entry.message not in ("", done) else ""
             at = f" {entry.finished_at:%H:%M:%SZ}" if entry.finished_at else ""
-            yield f"\N{HEAVY CHECK MARK}{at} {done}{note}"
+            yield f"\N{HEAVY CHECK MARK}{at} {said.done}"
         elif name == progress.step and not progress.phase.final:
             note = f": {escape(progress.message, REASON)}" if progress.message else ""
-            yield f"\N{BLACK RIGHT-POINTING TRIANGLE} *{doing}*{note}"
+            yield f"\N{BLACK RIGHT-POINTING TRIANGLE} *{said.doing}*{note}"
         else:
-            yield f"\N{MIDDLE DOT} {done}"
+            yield f"\N{MIDDLE DOT} {said.done}"
 
 
 def _held(incident: Incident) -> Iterator[str]:
@@ -103,8 +119,31 @@ def _held(incident: Incident) -> Iterator[str]:
         yield "*Held.* A person has to look at the node."
         return
     outcome = incident.outcomes[-1]
-    owner = f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
-    yield f"*Held:* {escape(outcome.reason, REASON)}.{owner} The node may still be cordoned."
+    yield f"*Held:* {escape(outcome.reason, REASON)}.{owner(outcome)}"
+    yield from left_on_node(outcome)
+    yield "Look at the node. When it is healthy, press *Mark as fixed*."
+
+
+def owner(outcome: RepairOutcome) -> str:
+    """Return who takes over a held repair, as a sentence after another one; empty for nobody."""
+    return f" Owner: {escape(outcome.held_by, words.NAME)}." if outcome.held_by else ""
+
+
+def left_on_node(outcome: RepairOutcome) -> Iterator[str]:
+    """Yield what a repair that did not succeed left on the node, and how to remove it."""
+    if outcome.phase is Phase.SUCCEEDED:
+        return
+    if outcome.started_at is None:
+        yield "Nothing was done to the node."
+    elif CORDON.name in outcome.kept:
+        node = escape(outcome.node, words.NAME)
+        put_back = f"`kubectl uncordon {node}` and `kubectl taint nodes {node} {TAINT}-`"
+        yield f"The repair left the node cordoned. When it is healthy, {put_back} put it back into service."
+    else:
+        yield "The repair left no cordon on the node."
+    others = [words.step_words(outcome.action, each).done for each in outcome.kept if each != CORDON.name]
+    if others:
+        yield f"Still in place: {escape(', '.join(others), REASON)}."
 
 
 def _closed(incident: Incident) -> Iterator[str]:
@@ -118,12 +157,12 @@ def _closed(incident: Incident) -> Iterator[str]:
             yield ended(incident.outcomes[-1])
             yield f"*Closed* at {at}, {words.span(ending.at - incident.opened_at)} after it opened."
         case CloseReason.CLEARED:
-            yield f"*Closed* at {at}: the findings cleared and stayed away. Nothing was done to the node."
+            yield f"*Closed* at {at}: the findings cleared and stayed away."
+            yield from _earlier_repair(incident)
         case CloseReason.NODE_GONE:
-            yield f"*Closed* at {at}: the node is not in the cluster any more."
+            yield f"*Closed* at {at}: the node is no longer in the cluster."
         case CloseReason.RESOLVED:
-            by = escape(ending.by, words.NAME)
-            yield f"*Closed* at {at}: {by} says that the node is in order."
+            yield f"*Closed* at {at}: {escape(ending.by, words.NAME)} marked the incident as fixed."
         case _:
             yield f"*Closed* in Git, seen at {at}."
 
@@ -138,7 +177,7 @@ _PHASES: Final = {
 
 
 def ended(outcome: RepairOutcome) -> str:
-    """Return how a repair ended, in one sentence with its duration and boot ids."""
+    """Return how a repair ended, with its duration, its reason and the change of the boot ID."""
     title = _PHASES.get(outcome.phase, outcome.phase.value)
     took = ""
     if outcome.started_at is not None:
@@ -148,5 +187,5 @@ def ended(outcome: RepairOutcome) -> str:
     boots = ""
     if outcome.new_boot_id and outcome.new_boot_id != outcome.old_boot_id:
         old, new = escape(outcome.old_boot_id, words.NAME), escape(outcome.new_boot_id, words.NAME)
-        boots = f" Boot `{old}` is now `{new}`."
+        boots = f" The boot ID changed from `{old}` to `{new}`."
     return f"*{title}*{took}{reason}.{boots}"

@@ -1,4 +1,4 @@
-"""The fixed words: what severities, causes, actions, steps, risks and pods are called for people."""
+"""The fixed words: what people read for severities, causes, actions, steps, risks and pods."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,14 +13,14 @@ from reconciler.repair.actions.action import ActionWords
 from reconciler.repair.actions.registry import ACTIONS
 from reconciler.repair.step import StepWords
 
-MARKS: Final[Mapping[Severity, str]] = {
+SEVERITY_ICONS: Final[Mapping[Severity, str]] = {
     Severity.CRITICAL: "\N{LARGE RED CIRCLE}",
     Severity.UNKNOWN: "\N{LARGE PURPLE CIRCLE}",
     Severity.WARNING: "\N{LARGE ORANGE CIRCLE}",
     Severity.APP: "\N{LARGE BLUE CIRCLE}",
     Severity.INFO: "\N{LARGE BLUE CIRCLE}",
 }
-"""Colour of a headline while the incident stands."""
+"""Icon of a headline while the incident is open."""
 
 SEVERITIES: Final[Mapping[Severity, str]] = {
     Severity.CRITICAL: "Critical",
@@ -52,25 +52,30 @@ STATES: Final[Mapping[State, str]] = {
 
 NOT_BUILT: Final[Mapping[Action, ActionWords]] = {
     Action.NONE: ActionWords(noun="no repair", order="Leave {node} alone"),
-    Action.ASK: ActionWords(noun="a person's look", order="Look at {node}"),
-    Action.RESET_GPU: ActionWords(noun="GPU reset", order="Reset the GPU of {node}"),
+    Action.ASK: ActionWords(noun="manual inspection", order="Inspect {node}"),
+    Action.RESET_GPU: ActionWords(noun="GPU reset", order="Reset a GPU of {node}"),
     Action.REPROVISION: ActionWords(noun="reprovisioning", order="Reprovision {node}"),
     Action.FAILOVER: ActionWords(noun="failover", order="Fail over {node}"),
     Action.REMOVE: ActionWords(noun="removal", order="Remove {node}"),
 }
-"""Words of the actions that this version can recommend and not carry out; the others bring their own."""
+"""Words of the actions that this version recommends and cannot carry out; registered actions have their own."""
 
 
 def action_words(action: Action) -> ActionWords:
-    """Return how people read about an action."""
+    """Return the words for an action."""
     known = ACTIONS.get(action)
     return known.words if known else NOT_BUILT[action]
 
 
 def step_words(action: Action, step: str) -> StepWords:
-    """Return how people read about a step of an action; a step that this version lacks is called by its name."""
+    """Return the words for a step of an action; a step that this version does not know is called by its name."""
     known = ACTIONS.get(action)
     return known.step_words(step) if known else StepWords(doing=step, done=step)
+
+
+def order(action: Action, node: str) -> str:
+    """Return an action as an order, such as "Reboot gpu-01"."""
+    return action_words(action).order.format(node=escape(node, NAME))
 
 
 NAME: Final = 80
@@ -78,7 +83,7 @@ NAME: Final = 80
 
 
 def finding_line(finding: Finding) -> str:
-    """Return a finding in one line for preformatted text: severity, code, device, since when, count."""
+    """Return a finding as one line of preformatted text: severity, code, device, first time seen, count."""
     device = finding.gpu or finding.device or "node"
     times = f", {finding.count} times" if finding.count > 1 else ""
     since = f"since {_clock(finding.first_seen)}"
@@ -86,7 +91,7 @@ def finding_line(finding: Finding) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Return the node's own time of a finding in UTC; a node's clock may say anything."""
+    """Return the node's own time of a finding in UTC; the clock of a node may say anything."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%SZ}"
     except (ValueError, OverflowError, OSError):
@@ -94,7 +99,7 @@ def _clock(seconds: float) -> str:
 
 
 def pods_sentence(pods: tuple[PlannedPod, ...]) -> str:
-    """Return how many pods and GPUs a repair stops."""
+    """Return the end of the sentence "The repair …" that says how many pods and GPUs it stops."""
     if not pods:
         return "stops no pods"
     gpus = sum(pod.gpus for pod in pods)
@@ -131,8 +136,6 @@ def span(time: timedelta) -> str:
 
 def _risk(risk: str) -> str:
     if risk.startswith("pdb:"):
-        return (
-            f"disruption budget {escape(risk[4:], NAME)} allows no eviction now, the drain will wait for it"
-        )
-    known = {"bare": "bare pod, nothing starts it again", "emptyDir": "loses its emptyDir data"}
+        return f"PodDisruptionBudget {escape(risk[4:], NAME)} allows no eviction now, so the drain will wait"
+    known = {"bare": "bare pod: nothing starts it again", "emptyDir": "loses its emptyDir data"}
     return known.get(risk) or escape(risk, NAME)

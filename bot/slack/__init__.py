@@ -1,4 +1,4 @@
-"""Slack: the only place that knows its wire. `speak` calls the Web API, `hear` takes what people do.
+"""Slack: the only package that knows its API. `outbound` calls the Web API, `inbound` takes clicks and commands.
 
-Nothing here decides: clicks become `Pressed` values for `lifecycle`, answers come from `message`.
+Nothing here decides: clicks become `ButtonClick` values for the loops, and answers come from `messages`.
 """

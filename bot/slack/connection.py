@@ -1,8 +1,8 @@
-"""The way in: Socket Mode with a watchdog, or signed HTTP in the same server as everything else."""
+"""The connection from Slack: Socket Mode with a watchdog, or signed HTTP in the bot's own server."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -20,30 +20,39 @@ from bot.slack.outbound import SlackChat
 log = structlog.get_logger("bot.slack")
 
 EVENTS_PATH: Final = "/slack/events"
-"""Where Slack sends everything in HTTP mode."""
+"""Path of Slack's requests in HTTP mode."""
 
 PING_SECONDS: Final = 2.0
-"""How often the socket is asked whether it lives; a dead one is noticed after four times that."""
+"""Interval of pings on the socket; a dead one is detected after four of them."""
 
 GIVE_UP_SECONDS: Final = 15.0
-"""How long a lost socket may try to come back by itself before it is replaced; its ticket may be used up."""
+"""How long a lost socket may try to reconnect before it is replaced; its ticket may have expired."""
 
 LOOK_SECONDS: Final = 1.0
 
 
 class SlackConnection:
-    """The bot's one way in from Slack. `signing_secret` is empty in Socket Mode."""
+    """The bot's one connection from Slack. `sleep` waits for a number of seconds.
+
+    `signing_secret` is empty in Socket Mode.
+    """
 
     def __init__(
-        self, inbound: SlackInbound, chat: SlackChat, store: IncidentStore, signing_secret: str
+        self,
+        inbound: SlackInbound,
+        chat: SlackChat,
+        store: IncidentStore,
+        signing_secret: str,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self._inbound = inbound
         self._chat = chat
         self._store = store
         self._app = inbound.app(signing_secret)
+        self._sleep = sleep
 
     def route(self) -> Route:
-        """Return the route that takes Slack's signed requests in HTTP mode."""
+        """Return the route of Slack's signed requests in HTTP mode."""
         requests = AsyncSlackRequestHandler(self._app)
 
         async def take(request: Request) -> Response:
@@ -51,32 +60,32 @@ class SlackConnection:
 
         return Route(EVENTS_PATH, take, methods=["POST"])
 
-    async def introduce(self) -> None:
-        """Ask Slack who we are until it says; nothing of ours is recognised in the channel before."""
+    async def authenticate(self) -> None:
+        """Ask Slack who the bot is until it answers; before that, no message in the channel counts as the bot's."""
         while not self._inbound.team:
             try:
-                self._inbound.team = await self._chat.introduce()
+                self._inbound.team = await self._chat.authenticate()
             except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
                 self._store.report_trouble("slack-login", str(error))
-                await asyncio.sleep(LOOK_SECONDS)
+                await self._sleep(LOOK_SECONDS)
         self._store.report_trouble("slack-login", "")
-        log.info("slack_introduced", team=self._inbound.team, user=self._chat.user)
+        log.info("slack_authenticated", team=self._inbound.team, user=self._chat.user)
 
     async def listen(self, app_token: Callable[[], str]) -> None:
-        """Keep one socket open until cancelled; the token is read again for each new one."""
+        """Keep one socket open until cancelled. The token is read again for each new one."""
         while True:
             try:
                 token = app_token()
             except OSError as error:
                 self._store.report_trouble("slack-socket", f"the app token cannot be read: {error}")
-                await asyncio.sleep(LOOK_SECONDS)
+                await self._sleep(LOOK_SECONDS)
                 continue
             await self._one_socket(token)
 
     async def _one_socket(self, token: str) -> None:
-        """Serve one socket client; returns when it has been dead for too long, or cannot even begin."""
+        """Serve one socket client; return when it has been dead for too long, or cannot even start."""
         quiet = logging.getLogger("bot.slack.socket")
-        # The library prints a traceback a second while Slack is away; this loop says it once.
+        # The library logs a traceback every second while Slack is away; this loop reports it once.
         quiet.setLevel(logging.CRITICAL)
         socket = AsyncSocketModeHandler(self._app, token, logger=quiet, ping_interval=PING_SECONDS)
         loop = asyncio.get_running_loop()
@@ -84,7 +93,7 @@ class SlackConnection:
         alive_at = loop.time()
         try:
             while loop.time() - alive_at < GIVE_UP_SECONDS:
-                await asyncio.sleep(LOOK_SECONDS)
+                await self._sleep(LOOK_SECONDS)
                 connected = await socket.client.is_connected()
                 alive_at = loop.time() if connected else alive_at
                 self._store.report_trouble("slack-socket", "" if connected else "not connected")

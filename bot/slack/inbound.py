@@ -1,7 +1,7 @@
-"""What people do in Slack → decisions and answers. Acknowledged first, worked on afterwards.
+"""Clicks, modals and commands from Slack → decisions and answers. Acknowledge first, work afterwards.
 
-Slack wants to be answered within three seconds and then forgets the click, so nothing here waits before the
-acknowledgement, and every click gets an answer.
+Slack expects an acknowledgement within three seconds and does not send the click again, so nothing here waits
+before it. Every click gets an answer.
 """
 
 import asyncio
@@ -17,42 +17,52 @@ from slack_bolt.response import BoltResponse
 
 from bot.chat import ChatRefusedError, ChatUnavailableError, ChatUnknownError
 from bot.command import ListIncidents, ShowHelp, ShowIncident, ShowStatus, UnknownCommand, parse
-from bot.incidents.store import IncidentStore
-from bot.loops.decide import ButtonPress, Decisions
+from bot.incidents.status import StatusReader
+from bot.loops.decide import ButtonClick, Decisions
 from bot.messages import answer
-from bot.messages.answer import REASON_BLOCK, REJECTION, ClusterStatus
+from bot.messages.answer import REASON_BLOCK, REJECTION
 from bot.messages.blocks import Message
 from bot.messages.root import APPROVE, REJECT, RENEW, RESOLVE
+from bot.metrics import Metrics
 from bot.slack.outbound import SlackChat
 
 log = structlog.get_logger("bot.slack")
 
 COMMAND: Final = "/cluster"
 
-WHISPERS: Final = 5
-"""How often telling a person is tried."""
+ANSWER_ATTEMPTS: Final = 5
+"""How often an answer to a person is tried."""
 
-WHISPER_SECONDS: Final = 2.0
+ANSWER_WAIT_SECONDS: Final = 2.0
 """Longest wait between two of these tries."""
 
 Body = dict[str, Any]
 
 
 class SlackInbound:
-    """Takes clicks, modals and commands. `reporting` counts the nodes whose reports are recent."""
+    """Takes clicks, modals and commands. `team` is the id of the bot's workspace, empty until Slack says it.
+
+    `sleep` waits for a number of seconds.
+    """
 
     def __init__(
-        self, chat: SlackChat, store: IncidentStore, decisions: Decisions, reporting: Callable[[], int]
+        self,
+        chat: SlackChat,
+        status: StatusReader,
+        decisions: Decisions,
+        metrics: Metrics,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self._chat = chat
-        self._store = store
+        self._status = status
         self._decisions = decisions
-        self._reporting = reporting
+        self._metrics = metrics
+        self._sleep = sleep
         self._tasks: set[asyncio.Task[None]] = set()
         self.team = ""
 
     def app(self, signing_secret: str) -> AsyncApp:
-        """Return the Bolt app; `signing_secret` is empty in Socket Mode, which has no signatures."""
+        """Return the Bolt app. `signing_secret` is empty in Socket Mode, which has no signatures."""
         logger = logging.getLogger("bot.slack.bolt")
         chat = self._chat
 
@@ -67,7 +77,7 @@ class SlackInbound:
             client=chat.client,
             authorize=authorize,
             logger=logger,
-            # Only signed requests: a certificate check is answered by the certificate.
+            # Only signed requests: the certificate itself answers a certificate check.
             ssl_check_enabled=False,
             raise_error_for_unhandled_request=False,
         )
@@ -77,13 +87,13 @@ class SlackInbound:
         app.action(re.compile(".*"))(_only_ack)
         app.view(REJECTION)(_by_name(self._rejected))
         app.view_closed(re.compile(".*"))(_only_ack)
-        app.command(COMMAND)(_by_name(self._asked))
-        app.event(re.compile(".*"))(_only_hear)
+        app.command(COMMAND)(_by_name(self._command))
+        app.event(re.compile(".*"))(_ignore_event)
         app.error(_failed)
         return app
 
     async def close(self) -> None:
-        """Let the clicks in work finish, for a moment."""
+        """Give the clicks in progress five seconds to finish."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
 
@@ -92,8 +102,8 @@ class SlackInbound:
         if self._is_foreign(body):
             return
         action, channel = body["actions"][0], _channel(body, self._chat.channel)
-        pressed = ButtonPress(action["action_id"], body["user"]["id"], action.get("value") or "")
-        self._spawn(self._decide(pressed, channel))
+        clicked = ButtonClick(action["action_id"], body["user"]["id"], action.get("value") or "")
+        self._spawn(self._decide(clicked, channel))
 
     async def _rejecting(self, ack: AsyncAck, body: Body) -> None:
         await ack()
@@ -111,74 +121,63 @@ class SlackInbound:
             return
         await ack()
         if not self._is_foreign(body):
-            pressed = ButtonPress(REJECT, body["user"]["id"], view["private_metadata"], reason)
-            self._spawn(self._decide(pressed, self._chat.channel))
+            clicked = ButtonClick(REJECT, body["user"]["id"], view["private_metadata"], reason)
+            self._spawn(self._decide(clicked, self._chat.channel))
 
-    async def _asked(self, ack: AsyncAck, body: Body) -> None:
+    async def _command(self, ack: AsyncAck, body: Body) -> None:
         message = self._answer(str(body.get("text") or ""))
         await ack(text=message.text, blocks=list(message.blocks), response_type="ephemeral")
 
     def _answer(self, text: str) -> Message:
         match parse(text):
             case ShowStatus():
-                return answer.status(self._cluster_status())
+                return answer.status(self._status.status())
             case ListIncidents():
-                return answer.incidents(self._store.incidents)
+                return answer.incidents(self._status.incidents())
             case ShowIncident(named):
-                found = self._store.by_id.get(named)
+                found = self._status.incident(named)
                 if found is None:
-                    return answer.no_such_incident(named, self._store.incidents)
-                return answer.incident(found.incident)
+                    return answer.no_such_incident(named, self._status.incidents())
+                return answer.incident(found)
             case UnknownCommand() as wrong:
                 return answer.mistake(wrong)
             case ShowHelp():
                 return answer.help_text()
 
-    def _cluster_status(self) -> ClusterStatus:
-        nodes = self._store.nodes
-        return ClusterStatus(
-            cluster=self._store.cluster,
-            nodes=None if nodes is None else len(nodes),
-            ready=None if nodes is None else sum(node.ready for node in nodes.values()),
-            reporting=self._reporting(),
-            incidents=self._store.incidents,
-            trouble=tuple(f"{name}: {text}" for name, text in sorted(self._store.trouble.items())),
-        )
-
-    async def _decide(self, pressed: ButtonPress, channel: str) -> None:
-        denied = await self._decisions.press(pressed)
+    async def _decide(self, clicked: ButtonClick, channel: str) -> None:
+        denied = await self._decisions.click(clicked)
         if denied is not None:
-            await self._whisper(channel, pressed.user, answer.denied(denied))
+            await self._answer_privately(channel, clicked.user, answer.denied(denied))
 
     async def _open(self, trigger: str, view: Body, user: str) -> None:
         try:
-            await self._chat.ask(trigger, view)
+            await self._chat.open_modal(trigger, view)
         except (ChatUnavailableError, ChatUnknownError, ChatRefusedError) as error:
             log.warning("modal_not_opened", user=user, reason=str(error))
-            await self._whisper(self._chat.channel, user, answer.failed())
+            await self._answer_privately(self._chat.channel, user, answer.failed())
 
-    async def _whisper(self, channel: str, user: str, message: Message) -> None:
-        """Tell one person; while Slack is away for a moment, again, because every click gets an answer."""
-        for left in reversed(range(WHISPERS)):
+    async def _answer_privately(self, channel: str, user: str, message: Message) -> None:
+        """Tell one person, and try again while Slack is away for a moment: every click gets an answer."""
+        for left in reversed(range(ANSWER_ATTEMPTS)):
             try:
-                return await self._chat.whisper(channel, user, message)
+                return await self._chat.post_ephemeral(channel, user, message)
             except ChatUnavailableError as error:
-                wait, reason = min(error.retry_after_seconds, WHISPER_SECONDS), str(error)
+                wait, reason = min(error.retry_after_seconds, ANSWER_WAIT_SECONDS), str(error)
             except (ChatUnknownError, ChatRefusedError) as error:
-                wait, reason = WHISPER_SECONDS, str(error)
+                wait, reason = ANSWER_WAIT_SECONDS, str(error)
             if not left:
                 log.warning("answer_not_delivered", user=user, reason=reason)
                 break
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
         return None
 
     def _is_foreign(self, body: Body) -> bool:
-        """Whether the click is from another workspace than the one we belong to."""
+        """Whether the click comes from another workspace than the bot's, as in a channel that both share."""
         team = str((body.get("team") or {}).get("id") or "")
         foreign = bool(self.team) and bool(team) and team != self.team
         if foreign:
             log.warning("click_of_another_workspace", team=team)
-            self._store.metrics.denied.labels("another-workspace").inc()
+            self._metrics.denied.labels("another-workspace").inc()
         return foreign
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -199,7 +198,7 @@ async def _failed(error: Exception) -> BoltResponse:
 
 
 def _by_name(work: Callable[[AsyncAck, Body], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Return `work` as a plain function: Bolt passes arguments by name, and would pass `self` too."""
+    """Return `work` as a plain function: Bolt passes arguments by name, and would look for `self` too."""
 
     async def handle(ack: AsyncAck, body: Body) -> None:
         await work(ack, body)
@@ -215,5 +214,5 @@ async def _only_ack(ack: AsyncAck) -> None:
     await ack()
 
 
-async def _only_hear() -> None:
-    """Events carry nothing that a look at the world does not tell."""
+async def _ignore_event() -> None:
+    """Ignore events: the loops read everything that an event could say."""

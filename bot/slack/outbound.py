@@ -1,11 +1,11 @@
-"""The Web API: posts, edits, looks up; and tells "not done" from "unknown" from "never".
+"""Slack's Web API: posts, edits and look-ups, with "not carried out", "unknown" and "refused" told apart.
 
-A call is sent once. When the reply is lost the outcome is unknown, and the caller looks before it sends
-again; only a rate limit is known to have stopped the call. A limited method is paused, its callers are not.
+A call is sent once. When the answer is lost the outcome is unknown, and the caller looks before it sends the call
+again; only a rate limit is known to have stopped it. A limited method is paused, other methods are not.
 """
 
-import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -24,67 +24,76 @@ from bot.metrics import Metrics
 log = structlog.get_logger("bot.slack")
 
 EVENT_TYPE: Final = "clusterwright_incident"
-"""Type of the metadata on every message of ours."""
+"""Type of the metadata on every message that the bot posts."""
 
 PAGES: Final = 20
-"""Pages of history that are read at most: 4,000 messages."""
+"""Most pages of history to read: 4,000 messages."""
 
 PAGE: Final = 200
 
 PAUSE_SECONDS: Final = 1.0
-"""How long no call is tried after one that got no answer."""
+"""How long no call is sent after one without an answer."""
 
-MENDABLE: Final = frozenset({
+FIXABLE: Final = frozenset({
     "channel_not_found", "not_in_channel", "is_archived", "is_inactive", "invalid_auth", "not_authed",
     "account_inactive", "token_revoked", "token_expired", "missing_scope", "restricted_action",
     "team_access_not_granted", "access_denied",
 })  # fmt: skip
-"""Refusals of the whole channel or app: a person mends them, and then everything goes on."""
+"""Refusals of the whole channel or app. A person has to fix the cause; then everything goes on."""
 
-MENDABLE_SECONDS: Final = 30.0
-"""How long to wait before looking whether a person has mended it."""
+FIXABLE_SECONDS: Final = 30.0
+"""How long to wait before trying whether a person has fixed it."""
 
 TRANSIENT: Final = frozenset(
     {"ratelimited", "message_limit_exceeded", "service_unavailable", "request_timeout"}
 )
-"""Refusals that say that nothing was done and that it may be tried again."""
+"""Refusals that say that nothing was done and that the call may be sent again."""
 
 UNKNOWN: Final = frozenset({"internal_error", "fatal_error"})
-"""Errors after which a call may have been carried out in part."""
+"""Errors after which the call may have been carried out in part."""
 
 
 class SlackChat:
-    """Speaks in one channel. Implements `lifecycle.threads.Chat`. `token` is read again for each call."""
+    """Posts in one channel. Implements `bot.chat.Chat`.
+
+    `token` is read again for each call. `monotonic` returns seconds on a clock that never steps.
+    """
 
     def __init__(
-        self, client: AsyncWebClient, token: Callable[[], str], channel: str, metrics: Metrics
+        self,
+        client: AsyncWebClient,
+        token: Callable[[], str],
+        channel: str,
+        metrics: Metrics,
+        monotonic: Callable[[], float],
     ) -> None:
         self.channel = channel
         self.client = client
         self.token = token
         self.user = ""
         self._metrics = metrics
+        self._monotonic = monotonic
         self._paused: dict[str, float] = {}
 
     @classmethod
     def connect(
         cls, base_url: str, timeout_seconds: float, token: Callable[[], str], channel: str, metrics: Metrics
     ) -> "SlackChat":
-        """Return a speaker for a workspace. Sends nothing yet."""
+        """Return the chat of a workspace. Sends nothing yet."""
         logger = logging.getLogger("bot.slack.web")
         # Below this level the library logs whole requests.
         logger.setLevel(logging.WARNING)
         timeout = max(1, round(timeout_seconds))
         client = AsyncWebClient(base_url=base_url, timeout=timeout, retry_handlers=[], logger=logger)
-        return cls(client, token, channel, metrics)
+        return cls(client, token, channel, metrics, time.monotonic)
 
-    async def introduce(self) -> str:
-        """Ask Slack who we are; returns the team id. Only messages of that user count as ours."""
+    async def authenticate(self) -> str:
+        """Ask Slack who the bot is and return its team id. Only messages of that user count as the bot's."""
         answer = await self._call("auth.test", self.client.auth_test)
         self.user = str(answer["user_id"])
         return str(answer["team_id"])
 
-    async def post(self, message: Message, mark: MessageMetadata, thread: str | None = None) -> str:
+    async def post(self, message: Message, metadata: MessageMetadata, thread: str | None = None) -> str:
         """Post a message and return its `ts`."""
         answer = await self._call(
             "chat.postMessage",
@@ -93,14 +102,14 @@ class SlackChat:
                 thread_ts=thread,
                 text=message.text,
                 blocks=list(message.blocks),
-                metadata=_metadata(mark),
+                metadata=_metadata(metadata),
                 unfurl_links=False,
                 unfurl_media=False,
             ),
         )
         return str(answer["ts"])
 
-    async def edit(self, channel: str, ts: str, message: Message, mark: MessageMetadata) -> None:
+    async def edit(self, channel: str, ts: str, message: Message, metadata: MessageMetadata) -> None:
         """Replace a message."""
         await self._call(
             "chat.update",
@@ -109,12 +118,12 @@ class SlackChat:
                 ts=ts,
                 text=message.text,
                 blocks=list(message.blocks),
-                metadata=_metadata(mark),
+                metadata=_metadata(metadata),
             ),
         )
 
-    async def whisper(self, channel: str, user: str, message: Message) -> None:
-        """Say something that only one person sees."""
+    async def post_ephemeral(self, channel: str, user: str, message: Message) -> None:
+        """Post a message that only one person sees."""
         await self._call(
             "chat.postEphemeral",
             lambda: self.client.chat_postEphemeral(
@@ -122,12 +131,12 @@ class SlackChat:
             ),
         )
 
-    async def ask(self, trigger: str, view: Block) -> None:
+    async def open_modal(self, trigger: str, view: Block) -> None:
         """Open a modal for the person whose click `trigger` came from."""
         await self._call("views.open", lambda: self.client.views_open(trigger_id=trigger, view=view))
 
     async def roots(self, since: datetime) -> tuple[PostedMessage, ...]:
-        """Return our root messages since a moment, newest first."""
+        """Return the bot's root messages since a moment, newest first."""
         oldest = f"{since.timestamp():.6f}"
         return await self._pages(
             "conversations.history",
@@ -137,7 +146,7 @@ class SlackChat:
         )
 
     async def thread(self, channel: str, ts: str) -> tuple[PostedMessage, ...]:
-        """Return our messages in a thread, the root included."""
+        """Return the bot's messages in a thread, the root included."""
         return await self._pages(
             "conversations.replies",
             lambda cursor: self.client.conversations_replies(
@@ -162,20 +171,20 @@ class SlackChat:
         cursor: str | None = None
         for _ in range(PAGES):
             answer = await self._call(method, partial(page, cursor))
-            found += [sent for each in answer["messages"] if (sent := self._sent(each)) is not None]
+            found += [sent for each in answer["messages"] if (sent := self._posted(each)) is not None]
             cursor = (answer.get("response_metadata") or {}).get("next_cursor") or None
             if cursor is None:
                 break
         return tuple(found)
 
-    def _sent(self, raw: Mapping[str, Any]) -> PostedMessage | None:
-        """Return a message of ours; anybody may write metadata, so only our own user's is believed."""
+    def _posted(self, raw: Mapping[str, Any]) -> PostedMessage | None:
+        """Return a message of the bot. Anybody can write metadata, so only the bot's own messages count."""
         metadata = raw.get("metadata") or {}
         if metadata.get("event_type") != EVENT_TYPE or raw.get("user") != self.user:
             return None
         payload = metadata.get("event_payload") or {}
         try:
-            mark = MessageMetadata(
+            ours = MessageMetadata(
                 str(payload["incident"]),
                 str(payload["part"]),
                 str(payload["digest"]),
@@ -184,10 +193,10 @@ class SlackChat:
             )
         except (KeyError, TypeError, ValueError):
             return None
-        return PostedMessage(str(raw["ts"]), mark)
+        return PostedMessage(str(raw["ts"]), ours)
 
     async def _call(self, method: str, send: Callable[[], Awaitable[Any]]) -> Any:
-        now = asyncio.get_running_loop().time()
+        now = self._monotonic()
         until = max(self._paused.get(method, 0.0), self._paused.get("*", 0.0))
         if now < until:
             raise ChatUnavailableError(f"{method} waits", until - now)
@@ -213,7 +222,7 @@ class SlackChat:
         response = error.response
         status: int = getattr(response, "status_code", 200)
         said = getattr(response, "data", None)
-        # An error page on the way is no JSON, and says nothing about what was done.
+        # An error page of a proxy is not JSON, and does not say what was done.
         answer: Mapping[str, Any] = said if isinstance(said, dict) else {}
         code = str(answer.get("error") or "")
         if status == 429 or code in TRANSIENT:
@@ -223,16 +232,16 @@ class SlackChat:
         if status >= 500 or code in UNKNOWN or not code:
             self._pause("*", method, "error", PAUSE_SECONDS)
             return ChatUnknownError(f"{method}: Slack answered {status} {code}".rstrip())
-        if code in MENDABLE:
+        if code in FIXABLE:
             needed = f", needs scope {answer.get('needed')}" if code == "missing_scope" else ""
-            return self._pause(method, method, f"{code}{needed}", MENDABLE_SECONDS)
+            return self._pause(method, method, f"{code}{needed}", FIXABLE_SECONDS)
         self._metrics.slack.labels(method, code).inc()
         detail = (answer.get("response_metadata") or {}).get("messages")
         log.warning("slack_refused", method=method, code=code, detail=detail)
         return ChatRefusedError(code)
 
     def _pause(self, bucket: str, method: str, why: str, seconds: float) -> ChatUnavailableError:
-        self._paused[bucket] = asyncio.get_running_loop().time() + seconds
+        self._paused[bucket] = self._monotonic() + seconds
         self._metrics.slack.labels(method, why.split(",", maxsplit=1)[0]).inc()
         return ChatUnavailableError(f"{method}: {why}", seconds)
 
@@ -244,15 +253,15 @@ def _seconds(headers: Mapping[str, Any]) -> float:
     return float(text) if text.isdigit() else PAUSE_SECONDS
 
 
-def _metadata(mark: MessageMetadata) -> dict[str, Any]:
+def _metadata(metadata: MessageMetadata) -> dict[str, Any]:
     return {
         "event_type": EVENT_TYPE,
         "event_payload": {
-            "incident": mark.incident,
-            "part": mark.part,
-            "digest": mark.text_digest,
-            "revision": mark.revision,
-            "stamp": mark.stamp,
+            "incident": metadata.incident,
+            "part": metadata.part,
+            "digest": metadata.text_digest,
+            "revision": metadata.revision,
+            "stamp": metadata.offer_digest,
         },
     }
 

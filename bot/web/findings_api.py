@@ -1,10 +1,11 @@
-"""The HTTP door for programs: agents post reports, the reconciler asks for the newest, probes, metrics.
+"""The HTTP API for programs: agents post reports, the reconciler reads the newest, probes and metrics.
 
-Whose a token is is asked of Kubernetes each time. A node speaks for itself alone, and only through its agent.
+Kubernetes verifies every token. A node reports only about itself, and only through its agent.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -14,25 +15,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bot.incidents.correlate import unknown_subsystems
 from bot.incidents.reports import Reception, ReportStore
 from bot.incidents.signal import Signal
 from bot.incidents.store import IncidentStore
 from checks.report import AUDIENCE, REPORT_PATH, NodeReport, ReportAccepted
 from checks.report_delta import ReportRejected, apply_delta, decode
-from reconciler.kube.read import KubernetesReader, TokenIdentity
+from reconciler.kube.read import TokenIdentity
 from reconciler.kube.results import UnavailableError
 
 log = structlog.get_logger("bot.web.findings_api")
 
 BODY_LIMIT = 1 << 20
-"""Largest report in bytes; a node with every check failing on eight GPUs needs a tenth."""
+"""Largest report in bytes; a node where every check fails on eight GPUs needs a tenth of it."""
 
 TOKEN_LIMIT = 16_384
 """Longest token in characters; a projected one has about 1,200."""
 
 
 class RefusedError(Exception):
-    """Ends a request with an HTTP status and what is wrong, with how to mend it."""
+    """Ends a request with an HTTP status, what is wrong, and how to fix it."""
 
     def __init__(self, status: int, text: str, held: int | None = None) -> None:
         super().__init__(text)
@@ -42,27 +44,35 @@ class RefusedError(Exception):
 
 
 class ResendError(RefusedError):
-    """The report refers to one that is not held, as after a restart of ours; the agent sends it whole."""
+    """The report refers to one that is not held, as after a restart of the bot; the agent sends it whole."""
 
     def __init__(self, text: str) -> None:
         super().__init__(409, text)
 
 
+class TokenReviewer(Protocol):
+    """Kubernetes, asked whose a token is."""
+
+    def review_token(self, token: str, audience: str) -> TokenIdentity | None:
+        """Return the account of a token that is valid for `audience`, else None; raises UnavailableError."""
+        ...
+
+
 class FindingsApi:
-    """Serves reports. `namespace` is ours: only its service accounts `clusterwright-*` are known here."""
+    """Serves reports. Only the service accounts `clusterwright-*` of `namespace`, the bot's own, are accepted."""
 
     def __init__(
         self,
         store: IncidentStore,
         reports: ReportStore,
         report_arrived: Signal,
-        reader: KubernetesReader,
+        reviewer: TokenReviewer,
         namespace: str,
     ) -> None:
         self._store = store
         self._reports = reports
         self._report_arrived = report_arrived
-        self._reader = reader
+        self._reviewer = reviewer
         self._accounts = f"system:serviceaccount:{namespace}:clusterwright-"
 
     def routes(self) -> list[Route]:
@@ -94,11 +104,17 @@ class FindingsApi:
             text = f"a later report of this boot than {report.sequence} is held"
             raise RefusedError(409, text, held=held.report.sequence if held else None)
         if verdict is Reception.NEW:
+            self._count_unknown_subsystems(report)
             self._report_arrived.notify()
         return Response(self._answer(report), status_code=202, media_type="application/json")
 
+    def _count_unknown_subsystems(self, report: NodeReport) -> None:
+        for name in sorted(unknown_subsystems(report)):
+            log.warning("subsystem_unknown", node=report.node, subsystem=name)
+            self._store.metrics.unknown_subsystems.inc()
+
     def _answer(self, report: NodeReport) -> bytes:
-        """Return what an agent is told: what only we know of its node."""
+        """Return the answer to an agent: what only the bot knows about its node."""
         boots = self._store.reset_boots
         return msgspec.json.encode(
             ReportAccepted(
@@ -118,7 +134,7 @@ class FindingsApi:
         return Response(msgspec.json.encode(held), media_type="application/json")
 
     async def _health(self, _: Request) -> Response:
-        """Alive is what this says; a dependency that is down is said, and no reason to be restarted."""
+        """Answer 200 while the bot runs. A dependency that is down is named, and is no reason for a restart."""
         trouble = self._store.trouble
         return JSONResponse({"status": "degraded" if trouble else "ok", "trouble": sorted(trouble)})
 
@@ -131,10 +147,10 @@ class FindingsApi:
         if scheme.lower() != "bearer" or not token or len(token) > TOKEN_LIMIT:
             raise RefusedError(401, f"a bearer token for audience {AUDIENCE} is needed")
         try:
-            who = await asyncio.to_thread(self._reader.review_token, token, AUDIENCE)
+            who = await asyncio.to_thread(self._reviewer.review_token, token, AUDIENCE)
         except UnavailableError as error:
             self._store.report_trouble("token-review", str(error))
-            raise RefusedError(503, "the token cannot be checked just now; try again") from error
+            raise RefusedError(503, "the token cannot be checked at the moment; try again") from error
         self._store.report_trouble("token-review", "")
         if who is None:
             raise RefusedError(401, f"the token is not valid for audience {AUDIENCE}, or no longer")

@@ -1,13 +1,11 @@
-"""Stages for the bot's integration tests."""
+"""Bots as processes, and the API server that they share."""
 
-import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bot.stage import Stage, people
+from tests.bot.harness import BotProcess, people
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.lab.manifests import apply_identities
@@ -28,50 +26,35 @@ def _slack() -> Slack:
 
 
 @pytest.fixture(scope="session")
-def long_stage(cluster_api: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def shared_bot(cluster_api: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BotProcess]:
     with _slack() as slack:
-        stage = Stage(cluster_api, slack, tmp_path_factory.mktemp("stage"))
-        stage.start()
-        yield stage
-        stage.close()
+        bot = BotProcess(cluster_api, slack, tmp_path_factory.mktemp("bot"))
+        bot.start()
+        yield bot
+        bot.close()
 
 
 @pytest.fixture
-def stage(long_stage: Stage) -> Iterator[Stage]:
+def bot(shared_bot: BotProcess) -> Iterator[BotProcess]:
     """One bot for many tests: each brings nodes of its own and takes them away again."""
-    long_stage.begin()
-    yield long_stage
-    long_stage.end()
+    shared_bot.begin()
+    yield shared_bot
+    shared_bot.end()
 
 
 @pytest.fixture
-def set_stage(cluster_api: Kube, tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+def start_bot(cluster_api: Kube, tmp_path: Path) -> Iterator[Callable[..., BotProcess]]:
     """A bot of the test's own, with settings of its own."""
-    made: list[Stage] = []
+    made: list[BotProcess] = []
     with _slack() as slack:
 
-        def make(**settings: object) -> Stage:
-            stage = Stage(cluster_api, slack, tmp_path, **settings)
-            made.append(stage)
-            stage.start()
-            stage.begin()
-            return stage
+        def make(**settings: object) -> BotProcess:
+            bot = BotProcess(cluster_api, slack, tmp_path, **settings)
+            made.append(bot)
+            bot.start()
+            bot.begin()
+            return bot
 
         yield make
-        for stage in made:
-            stage.close()
-
-
-@pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> Callable[[object], None]:
-    """Compares with the file named after the test; UPDATE_SNAPSHOTS=1 writes it anew."""
-
-    def compare(value: object) -> None:
-        name = request.node.name.removeprefix("test_").replace("[", "-").rstrip("]")
-        file = Path(__file__).parent / "snapshots" / f"{name}.json"
-        text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-        if os.environ.get("UPDATE_SNAPSHOTS"):
-            file.write_text(text)
-        assert text == file.read_text(), f"{file} differs; if the new words are right, set UPDATE_SNAPSHOTS=1"
-
-    return compare
+        for bot in made:
+            bot.close()

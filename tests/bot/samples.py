@@ -4,15 +4,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.incidents.approve import Account, Click, World
+from bot.incidents.approve import Account, DecisionRequest, NodeObservation
 from bot.incidents.incident import Decision, Incident, Offer, State
 from checks.finding import Action, Finding, Severity
 from reconciler.config.schema import Approver as Listed
 from reconciler.config.schema import Config, Pool, RedfishAddress, RepairPolicy
 from reconciler.incidents.plan import PlannedPod
-from reconciler.incidents.progress import JournalEntry, Phase, StepState
+from reconciler.incidents.progress import DrainFact, JournalEntry, Phase, StepState
 from reconciler.incidents.records import Cause, Decider, RepairOutcome
-from reconciler.repair import steps
+from reconciler.repair.actions.reboot import REBOOT
+from reconciler.repair.actions.registry import make_plan
 from reconciler.repair.resource import RepairStatus
 
 NOW = datetime(2026, 11, 30, 3, 12, 45, tzinfo=UTC)
@@ -21,6 +22,8 @@ NEW_BOOT = "22222222-2222-4222-8222-222222222222"
 GPU = "0000:1b:00.0"
 PERSON = Decider(name="Example Approver", email="approver@example.com", slack="U0APPROVER")
 OTHER = Decider(name="Second Approver", email="second@example.com", slack="U0SECOND")
+
+STEPS = REBOOT.plans[REBOOT.version]
 
 HOSTILE = (
     "<!channel>",
@@ -53,14 +56,16 @@ def finding(**fields: Any) -> Finding:
 
 
 def pod(name: str = "worker-0", *risks: str, gpus: int = 8, namespace: str = "train") -> PlannedPod:
-    """A pod that a repair would stop."""
+    """A pod that a repair would stop; its name makes its UID."""
     controller = None if "bare" in risks else "Job/train"
-    return PlannedPod(namespace=namespace, name=name, controller=controller, gpus=gpus, risks=risks)
+    return PlannedPod(
+        namespace=namespace, name=name, uid=f"uid-{name}", controller=controller, gpus=gpus, risks=risks
+    )
 
 
 def offer(*pods: PlannedPod, minutes: int = 60, at: datetime = NOW) -> Offer:
     """An offer of a reboot."""
-    made = steps.plan(Action.REBOOT, "redfish", pods)
+    made = make_plan(REBOOT, "redfish", pods)
     return Offer(plan=made, offered_at=at, expires_at=at + timedelta(minutes=minutes))
 
 
@@ -96,19 +101,23 @@ def outcome(phase: Phase = Phase.SUCCEEDED, **fields: Any) -> RepairOutcome:
     return RepairOutcome(**{**base, **fields})
 
 
-def progress(step: str, message: str = "", phase: Phase = Phase.RUNNING) -> RepairStatus:
-    """A repair that stands at `step`; all before it are done."""
-    names = steps.STEPS[Action.REBOOT]
+def progress(step: str, message: str = "", drain: DrainFact | None = None) -> RepairStatus:
+    """A running repair at `step`; all steps before it are done."""
+    names = tuple(each.name for each in STEPS)
     entries = [
         JournalEntry(
             name=name, state=StepState.DONE, started_at=NOW + timedelta(minutes=3 + index),
             finished_at=NOW + timedelta(minutes=3 + index, seconds=30), message=f"{name} went well",
+            destructive=STEPS[index].destructive,
         )
         for index, name in enumerate(names[: names.index(step)])
     ]  # fmt: skip
-    begun = JournalEntry(name=step, state=StepState.INTENT, started_at=NOW + timedelta(minutes=20))
+    begun = JournalEntry(
+        name=step, state=StepState.INTENT, started_at=NOW + timedelta(minutes=20), drain=drain,
+        destructive=STEPS[names.index(step)].destructive,
+    )  # fmt: skip
     return RepairStatus(
-        phase=phase,
+        phase=Phase.RUNNING,
         step=step,
         message=message,
         steps=(*entries, begun),
@@ -134,19 +143,19 @@ def account(**fields: Any) -> Account:
     return Account(**{**base, **fields})
 
 
-def click(about: Incident, **fields: Any) -> Click:
-    """A click on the buttons of `about` as it is shown now."""
+def request(about: Incident, **fields: Any) -> DecisionRequest:
+    """A click on the buttons of `about` as they are now."""
     base: dict[str, Any] = {
         "user": "U0APPROVER", "account": account(), "incident": about.id,
-        "revision": about.revision, "stamp": about.stamp,
+        "revision": about.revision, "offer_digest": about.offer_digest,
     }  # fmt: skip
-    return Click(**{**base, **fields})
+    return DecisionRequest(**{**base, **fields})
 
 
-def world(**fields: Any) -> World:
-    """The world as the incident shows it."""
-    base: dict[str, Any] = {"node_uid": "uid-01", "boot_id": BOOT, "covered": True, "fresh": True}
-    return World(**{**base, **fields})
+def observation(**fields: Any) -> NodeObservation:
+    """The node as the incident shows it."""
+    base: dict[str, Any] = {"node_uid": "uid-01", "boot_id": BOOT, "fresh": True}
+    return NodeObservation(**{**base, **fields})
 
 
 def in_state(state: State) -> Incident:

@@ -3,12 +3,14 @@
 import subprocess
 from pathlib import Path
 
-from checks.finding import Action
-from reconciler.repair.steps import STEPS
+from reconciler.repair.actions.reboot import REBOOT
+from reconciler.repair.step import names
 from tests.lab.cluster import Cluster
 from tests.lab.kube.binaries import program
 from tests.lab.kube.fixture import require_real
 from tests.loop.driving import approve, closed, open_thread
+
+STEPS = names(REBOOT.plans[REBOOT.version])
 
 
 def test_kubectl_watches_a_repair_from_its_first_step_to_its_end(tmp_path: Path) -> None:
@@ -32,9 +34,9 @@ def test_kubectl_watches_a_repair_from_its_first_step_to_its_end(tmp_path: Path)
         steps = [line.split()[4] for line in screen.splitlines() if line.split()[3:4] == ["Running"]]
         told = list(dict.fromkeys(steps))
         # A watch may miss what lasts for less than a moment, and never shows a step after a later one.
-        assert told == sorted(told, key=STEPS[Action.REBOOT].index)
+        assert told == sorted(told, key=STEPS.index)
         assert {"reset", "return"} <= set(told)
-        assert STEPS[Action.REBOOT].index(told[0]) <= STEPS[Action.REBOOT].index("cordon")
+        assert STEPS.index(told[0]) <= STEPS.index("cordon")
         assert [line for line in screen.splitlines() if "gpu-01" in line and "reboot" in line]
 
 

@@ -10,10 +10,10 @@ import pytest
 from bot.incidents.incident import Incident, State
 from bot.incidents.reports import ReportStore
 from bot.incidents.store import IncidentStore
-from bot.loops.detect import DetectionTimes, notice
+from bot.loops.detect import DetectionTimes, detect
 from bot.loops.slurm import SlurmLoop, SlurmUnavailableError
 from bot.metrics import Metrics
-from bot.scontrol import asking
+from bot.scontrol import scontrol_reader
 from checks.report import Gpu, Inventory, NodeReport
 from reconciler.incidents.records import Cause
 from reconciler.kube.objects import Node
@@ -35,7 +35,7 @@ class Harness:
         self.names = slurm.names
         self.desk = IncidentStore("example", Metrics(), lambda: self.now)
         self.desk.config, self.desk.read_git = config(), True
-        self.desk.know(
+        self.desk.set_nodes(
             Node(
                 name=name, uid=f"uid-{name}", boot_id=BOOT, ready=True, unschedulable=False, taints=(),
                 labels={"pool": "h100"}, annotations={}, gpus=2, resource_version="1",
@@ -58,7 +58,7 @@ class Harness:
                     )
                 )  # fmt: skip
             asyncio.run(self.sync.look())
-            notice(self.desk, self.book.all(), PATIENCE)
+            detect(self.desk, self.book.all(), PATIENCE)
 
     @property
     def incidents(self) -> dict[str, Incident]:
@@ -67,7 +67,7 @@ class Harness:
 
 @pytest.fixture
 def harness(slurm: Slurm) -> Iterator[Harness]:
-    yield Harness(slurm, asking("scontrol", Path(slurm.environment["SLURM_CONF"]), 10.0))
+    yield Harness(slurm, scontrol_reader("scontrol", Path(slurm.environment["SLURM_CONF"]), 10.0))
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
 
 
@@ -123,4 +123,4 @@ def test_a_controller_that_does_not_answer_closes_nothing_and_is_trouble(slurm: 
 )
 def test_a_client_that_cannot_ask_says_why(program: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(SlurmUnavailableError, match=why):
-        asking(program, tmp_path / "slurm.conf", 10.0)()
+        scontrol_reader(program, tmp_path / "slurm.conf", 10.0)()
