@@ -22,6 +22,9 @@ from reconciler.incidents.records import Approval, RepairRecord
 CLOCK_SKEW = timedelta(minutes=5)
 """How far in the future an approval may seem to be, between two machines that keep time by NTP."""
 
+NO_RECORD = "Git holds no such repair record"
+"""Why a repair ends when its record is missing from Git or cannot be read."""
+
 RecordModel = TypeVar("RecordModel", bound=BaseModel)
 
 

@@ -2,10 +2,9 @@
 
 from enum import StrEnum
 
-from pydantic import AwareDatetime, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime
 
-from reconciler.incidents.value import RecordValue
+from reconciler.incidents.value import StatusValue
 
 
 class Phase(StrEnum):
@@ -48,7 +47,7 @@ class OrderResult(StrEnum):
     NO_EFFECT = "no-effect"
 
 
-class OrderFact(RecordValue):
+class OrderFact(StatusValue):
     """One order to a machine: which, when it was given (UTC), and what became of it so far."""
 
     order: str
@@ -57,7 +56,7 @@ class OrderFact(RecordValue):
     reason: str = ""
 
 
-class BlockedPod(RecordValue):
+class BlockedPod(StatusValue):
     """A pod whose eviction the API server refuses, and the PodDisruptionBudgets that are the reason."""
 
     namespace: str
@@ -66,14 +65,14 @@ class BlockedPod(RecordValue):
     reason: str = ""
 
 
-class DrainFact(RecordValue):
+class DrainFact(StatusValue):
     """How far a drain is: how many pods are left, and which of them cannot be evicted now."""
 
     pods_left: int
     blocked: tuple[BlockedPod, ...] = ()
 
 
-class JournalEntry(RecordValue):
+class JournalEntry(StatusValue):
     """One line of the journal.
 
     `started_at` is when the step was first looked at; its limit counts from there. `destructive` marks an
@@ -81,8 +80,6 @@ class JournalEntry(RecordValue):
     moves. `drain` and `order` are the facts of the steps that have them. Fields of a newer version are passed
     over.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
     name: str
     state: StepState

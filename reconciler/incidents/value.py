@@ -13,3 +13,9 @@ class RecordValue(BaseModel):
     """A frozen value that refuses unknown fields and is written in camelCase."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class StatusValue(RecordValue):
+    """A value in the status of a Repair: it ignores fields that a newer version wrote before a rollback."""
+
+    model_config = ConfigDict(extra="ignore")

@@ -9,7 +9,7 @@ next pass looks at.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.incidents.admission import NotAdmitted
+from reconciler.incidents.admission import NO_RECORD, NotAdmitted, UnreadableRecord
 from reconciler.incidents.progress import Phase, StepState
 from reconciler.kube.results import Conflict
 from reconciler.repair import journal, outcome
@@ -52,10 +52,16 @@ class Executor:
 
     def hold_back(self, reason: str) -> Pass:
         """Let a repair that may not start yet say why; it ends when its record does not stand any more."""
-        judged = self._context.records.judge(self._repair.spec.record_path, self._context.now)
-        if isinstance(judged, NotAdmitted):
-            return self._settle(self._repair.status, None, End(judged.phase, judged.reason))
-        return self._settle(self._repair.status, None, Again(reason, LATER))
+        status = self._repair.status
+        if status.phase is not Phase.PENDING:
+            # Another reconciler has started it since the fleet was counted.
+            return self.advance()
+        match self._context.records.judge(self._repair.spec.record_path, self._context.now):
+            case NotAdmitted(_, _, phase, why):
+                return self._settle(status, None, End(phase, why))
+            case UnreadableRecord():
+                return self._settle(status, None, End(Phase.FAILED, NO_RECORD))
+        return self._settle(status, None, Again(reason, LATER))
 
     def conclude(self) -> Pass:
         """Give back what an ended repair holds, then record its outcome; each is repeated until it is done."""
@@ -104,9 +110,6 @@ class Executor:
             # It was done and begins anew; its time begins anew too.
             return None
         phase = step.late if isinstance(found, Act) else found.late or step.late
-        if phase is Phase.LAPSED and journal.may_have_happened(status):
-            # Something may have happened to the node, so a person has to take over.
-            phase = Phase.HELD
         waits_for = status.message if isinstance(found, Act) else found.message
         return End(
             phase, f"{step.words.doing} took longer than {_minutes(limit.total_seconds())}: {waits_for}"
@@ -129,6 +132,9 @@ class Executor:
             case NotDone(message, facts):
                 return self._written(journal.not_done(status, name, message, now, facts), after=0)
             case End(phase, reason):
+                if phase is Phase.LAPSED and journal.may_have_happened(status):
+                    # Something may have happened to the node, so a person has to take over.
+                    phase = Phase.HELD
                 owner = self._context.records.owner(self._repair.spec.record_path) or "operators"
                 ended = journal.end(status, phase, reason, now, owner if phase is Phase.HELD else "")
                 return self._written(ended, after=0)

@@ -90,7 +90,10 @@ def done(
     if last is not None and last.state is StepState.DONE:
         return status
     status = _holding(status, step, now)
-    update = {"state": StepState.DONE, "finished_at": now, "message": message, **_noted(facts)}
+    update = {
+        "state": StepState.DONE, "finished_at": now, "message": message,
+        "destructive": step.destructive, **_noted(facts),
+    }  # fmt: skip
     if last is None or last.state is StepState.NOT_DONE:
         fresh = JournalEntry(name=step.name, started_at=now, **update)
         return status.model_copy(update={"steps": (*status.steps, fresh)})

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import AwareDatetime, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime, ValidationError
 
 from reconciler.incidents.progress import JournalEntry, Phase
 from reconciler.incidents.records import RepairRecord
-from reconciler.incidents.value import RecordValue
+from reconciler.incidents.value import RecordValue, StatusValue
 
 
-class PreState(RecordValue):
+class PreState(StatusValue):
     """The world before the first side effect, to be restored or compared with.
 
     `machine` is the machine in its provider's terms and `gpus` the number of GPUs that make the node whole;
@@ -27,22 +26,20 @@ class PreState(RecordValue):
     gpus: int = 0
 
 
-class UndoEntry(RecordValue):
+class UndoEntry(StatusValue):
     """Something that the repair holds: the step that took it, and when. Ending the repair gives it back."""
 
     step: str
     taken_at: AwareDatetime
 
 
-class RepairStatus(RecordValue):
+class RepairStatus(StatusValue):
     """Progress of a repair, in the custom resource's status.
 
     `undo` lists what the repair holds, oldest first. `held_by` names who owns a held repair. `released` says
     that everything is given back that is not to stay, `recorded` that Git has the outcome or needs none.
     Fields of a newer version are kept by the API server and passed over here.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
     phase: Phase = Phase.PENDING
     step: str = ""

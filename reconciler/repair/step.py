@@ -190,7 +190,7 @@ class Step:
     `limit` is how long it may take, counted from when it was first looked at; past it the repair ends in
     `late`. `once` stays done once it was seen done; other steps are looked at in each pass until the
     destructive step has begun. `renew` is looked at until the repair ends. `destructive` cannot be taken back.
-    `undo` gives back what it took.
+    `undo` gives back what it took. A step that answers NotDone is `once`: its limit covers all its attempts.
     """
 
     name: str

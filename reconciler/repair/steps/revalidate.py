@@ -7,7 +7,7 @@ the node's newest report, never of memory.
 from datetime import timedelta
 
 from reconciler.config.schema import RepairPolicy
-from reconciler.incidents.admission import Admitted, NotAdmitted, RecordUnknown, UnreadableRecord
+from reconciler.incidents.admission import NO_RECORD, Admitted, NotAdmitted, RecordUnknown, UnreadableRecord
 from reconciler.incidents.coverage import disturbed, uncovered
 from reconciler.incidents.progress import Phase
 from reconciler.repair.resource import Repair
@@ -75,7 +75,7 @@ def _ordered(repair: Repair, context: StepContext) -> Again | End | None:
         case NotAdmitted(_, _, phase, reason):
             return End(phase, reason)
         case UnreadableRecord():
-            return End(Phase.FAILED, "Git holds no such repair record")
+            return End(Phase.FAILED, NO_RECORD)
         case Admitted(_, record, _) if record != repair.spec.record:
             return End(Phase.FAILED, "the record in Git is another one")
     return None
