@@ -5,6 +5,7 @@ Exit code 0 after SIGTERM or SIGINT, 2 when the settings cannot be used.
 
 import signal
 import sys
+import threading
 from datetime import UTC, datetime
 
 import structlog
@@ -24,7 +25,8 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: reconciler.stop())
+        # In a thread, because a handler interrupts a loop that may hold the very lock that `stop` needs.
+        signal.signal(number, lambda *_: threading.Thread(target=reconciler.stop).start())
     log = structlog.get_logger()
     log.info("reconciler started")
     reconciler.run()

@@ -37,7 +37,7 @@ class Reconciler:
         self.controller.stop()
 
     def stop(self) -> None:
-        """End every loop between two steps; safe from a signal handler or another thread."""
+        """End every loop after its current pass; safe from any thread."""
         for loop in (self.git, self.config, self.repairs):
             loop.stop()
 

@@ -45,7 +45,10 @@ class LogOnce:
         """Whether `text` differs from what was logged last about the same thing."""
         with self.lock:
             new = self.last.get(about, "") != text
-            self.last[about] = text
+            if text:
+                self.last[about] = text
+            else:
+                self.last.pop(about, None)
         return new
 
 

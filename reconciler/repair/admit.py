@@ -9,7 +9,7 @@ import structlog
 
 from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
 from reconciler.incidents.records import RepairRecord
-from reconciler.kube.results import Conflict
+from reconciler.kube.results import Conflict, Stored, UnavailableError
 from reconciler.log import LogOnce
 from reconciler.repair import outcome
 from reconciler.repair.actions.registry import RefusedPlan, resolve
@@ -70,8 +70,15 @@ class RecordAdmitter:
         name = name_of(record)
         spec = RepairSpec(record_path=path, record_commit=commit, record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-        if isinstance(self._clients.writer.create_repair(name, body), Conflict):
+        evidence, refused = record.evidence, ""
+        try:
+            result: Stored | Conflict = self._clients.writer.create_repair(name, body)
+        except UnavailableError as error:
+            # A record that the API server refuses must not keep the others back.
+            result, refused = Conflict(str(error)), str(error)
+        if self._log_once.is_new(f"create {path}", refused) and refused:
+            log.warning("repair not created", repair=name, node=evidence.node, reason=refused)
+        if isinstance(result, Conflict):
             return False
-        evidence = record.evidence
         log.info("repair admitted", repair=name, node=evidence.node, incident=evidence.incident)
         return True

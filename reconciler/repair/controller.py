@@ -68,7 +68,7 @@ class RepairController:
         self._pool = pool
         self._log_once = LogOnce()
         self._admitter = RecordAdmitter(clients, self._log_once)
-        self._running: dict[str, Future[None]] = {}
+        self._running: dict[str, Future[datetime]] = {}
         self._due: dict[str, datetime] = {}
         self._seen: dict[str, datetime] = {}
         self._stopping = False
@@ -85,6 +85,7 @@ class RepairController:
 
     def reconcile(self) -> bool:
         """Admit records and give every due repair to a thread; True when new repairs wait for a next pass."""
+        self._collect()
         try:
             repairs = self._read(self._clients.reader.repairs())
             created = self._admit(repairs)
@@ -120,22 +121,24 @@ class RepairController:
         return self._intervals.git_valid.total_seconds()
 
     def _start(self, repairs: list[Repair]) -> None:
-        config = self._desired().config
-        names, now = {each.name for each in repairs}, self._clock()
-        self._seen = {name: self._seen.get(name, now) for name in names}
-        self._due = {key: at for key, at in self._due.items() if key in names or key.startswith("outcome ")}
-        self._running = {key: future for key, future in self._running.items() if not future.done()}
+        config, now = self._desired().config, self._clock()
+        self._seen = {each.name: self._seen.get(each.name, now) for each in repairs}
         if config is None:
             return
-        in_repair = {each.node for each in repairs if each.status.phase is Phase.RUNNING}
         pending = [each for each in repairs if each.status.phase is Phase.PENDING]
+        for repair in repairs:
+            if repair.status.phase is not Phase.PENDING:
+                self._submit_burst(repair)
+        in_repair = {each.node for each in repairs if each.status.phase is Phase.RUNNING}
+        # What has begun goes on even while the nodes cannot be listed.
         nodes = self._clients.reader.nodes() if pending else ()
-        for repair in sorted(repairs, key=lambda each: (each.spec.record.approved_at, each.name)):
-            waits = ""
-            if repair.status.phase is Phase.PENDING:
-                waits = _no_capacity(repair, config, nodes, in_repair)
-                in_repair |= set() if waits else {repair.node}
-            self._submit(repair.name, partial(self._burst, repair.name, waits, self._seen[repair.name]))
+        for repair in sorted(pending, key=lambda each: (each.spec.record.approved_at, each.name)):
+            waits = _no_capacity(repair, config, nodes, in_repair)
+            in_repair |= set() if waits else {repair.node}
+            self._submit_burst(repair, waits)
+
+    def _submit_burst(self, repair: Repair, waits: str = "") -> None:
+        self._submit(repair.name, partial(self._burst, repair.name, waits, self._seen[repair.name]))
 
     def _burst(self, name: str, waits: str, seen: datetime) -> float:
         """Take one repair as far as it goes without waiting; return the seconds until it wants to go on.
@@ -172,13 +175,19 @@ class RepairController:
         )
 
     def _submit(self, key: str, work: Callable[[], float]) -> None:
-        running = self._running.get(key)
-        if running is not None and not running.done():
-            return
-        if key not in self._due or self._due[key] <= self._clock():
+        if key not in self._running and key not in self._due:
             self._running[key] = self._pool.submit(self._work, key, work)
 
-    def _work(self, key: str, work: Callable[[], float]) -> None:
+    def _collect(self) -> None:
+        """Note when the work that has ended is due again, and forget what is due by now."""
+        ended = {key: future for key, future in self._running.items() if future.done()}
+        self._running = {key: future for key, future in self._running.items() if key not in ended}
+        self._due |= {key: future.result() for key, future in ended.items()}
+        now = self._clock()
+        self._due = {key: at for key, at in self._due.items() if at > now}
+
+    def _work(self, key: str, work: Callable[[], float]) -> datetime:
+        """Do the work and return when it is due again; an error makes it due after the usual interval."""
         after, trouble = self._intervals.each_pass.total_seconds(), ""
         try:
             after = work()
@@ -188,7 +197,7 @@ class RepairController:
             # A fault of ours in one repair must not end the others, nor itself in silence.
             log.exception("pass failed", repair=key)
         self._say(key, trouble)
-        self._due[key] = self._clock() + timedelta(seconds=after)
+        return self._clock() + timedelta(seconds=after)
 
     def _report(self, repair: Repair, result: Pass) -> None:
         old, new = repair.status, result.status
