@@ -9,6 +9,7 @@ from reconciler.kube.objects import Node
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.results import (
     CORDONED_BY,
+    FIELD_MANAGER,
     TAINT,
     Conflict,
     Evicted,
@@ -17,7 +18,7 @@ from reconciler.kube.results import (
     Stored,
     UnavailableError,
 )
-from reconciler.kube.write import KubernetesWriter
+from reconciler.kube.write import CRDS, KubernetesWriter
 from tests.lab.kube.kube import Kube
 from tests.reconciler.harness import START, NodeHarness
 
@@ -198,10 +199,18 @@ def test_of_two_who_read_a_status_one_writes_it(harness: NodeHarness) -> None:
     assert isinstance(writer.write_status("absent", "1", {}), Conflict)
 
 
-def test_definitions_may_be_applied_any_number_of_times(writer: KubernetesWriter) -> None:
-    for _ in range(2):
-        for crd in definitions(PACKAGED):
-            writer.apply_crd(crd)
+def test_a_definition_that_is_applied_again_stays_as_it_is_and_is_ours(
+    harness: NodeHarness, writer: KubernetesWriter
+) -> None:
+    for crd in definitions(PACKAGED):
+        path = f"{CRDS}/{crd['metadata']['name']}"
+        writer.apply_crd(crd)
+        first = harness.kube.request("GET", path)[1]["metadata"]
+        writer.apply_crd(crd)
+        second = harness.kube.request("GET", path)[1]["metadata"]
+        assert second["generation"] == first["generation"]
+        owners = {each["manager"] for each in second["managedFields"] if each["operation"] == "Apply"}
+        assert owners == {FIELD_MANAGER}
 
 
 def test_a_refused_write_is_unknown(writer: KubernetesWriter) -> None:
