@@ -32,7 +32,7 @@ from reconciler.source.git_source import Desired, GitSource
 from reconciler.source.recording import Person
 from reconciler.source.repository import Repository
 from tests.lab.kube.kube import Kube
-from tests.reconciler.harness import CONFIG, NEW, STALE, START, BmcClient, CrashPoint, NodeHarness
+from tests.reconciler.harness import CONFIG, STALE, START, BmcClient, CrashPoint, NodeHarness
 
 INTERVALS = ControllerIntervals(
     each_pass=timedelta(seconds=0.1),
@@ -157,7 +157,8 @@ class ClusterHarness:
         self.account = self.applier = harnesses[0].kube.admin_kubeconfig
         pool = f"pool-{harnesses[0].node}"
         for harness in harnesses:
-            harness.bmc.delay = timedelta(seconds=0.5)
+            harness.bmc.delay = harness.bmc.off = timedelta(seconds=0.5)
+            harness.agent_delay = timedelta(seconds=0.3)
             harness.patch_node({"metadata": {"labels": {"pool": pool}}})
         self.config = CONFIG.replace(b"pool: h100", b"pool: " + pool.encode())
         self.host.commit("main", {"cluster.yaml": self.config})
@@ -256,10 +257,6 @@ class ClusterHarness:
             for harness in self.harnesses.values():
                 harness.now = self.clock()
                 try:
-                    harness.bmc.run()
-                    harness.beat()
-                    harness.confirm_gone()
-                    if harness.raw_node()["status"]["nodeInfo"]["bootID"] == NEW:
-                        harness.report(NEW, age=0.0)
+                    harness.live()
                 except httpx.TransportError:
                     continue

@@ -67,6 +67,23 @@ def test_a_cordon_marks_the_node_and_leaves_other_taints(
     assert state(harness) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
 
 
+def test_taints_of_the_control_plane_survive_a_cordon_and_an_uncordon_with_their_times(
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
+) -> None:
+    since = "2026-11-30T12:00:00Z"
+    theirs = [
+        {"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": since}
+        for effect in ("NoSchedule", "NoExecute")
+    ]
+    harness.patch_node({"spec": {"taints": theirs}})
+    there = harness.raw_node()["spec"]["taints"]
+    writer.cordon(read(reader, harness), OURS)
+    assert [each for each in harness.raw_node()["spec"]["taints"] if each["key"] != TAINT] == there
+    writer.uncordon(read(reader, harness), OURS)
+    assert harness.raw_node()["spec"]["taints"] == there
+    assert any(each["effect"] == "NoExecute" and each["timeAdded"] == since for each in there)
+
+
 def test_a_cordon_of_a_cordoned_node_is_not_claimed(
     harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
 ) -> None:

@@ -348,3 +348,19 @@ def no_lists(kube: Kube) -> Path:
     }
     assert kube.request("POST", f"{rbac}/clusterrolebindings", binding)[0] == 201
     return kube.kubeconfig_for(name)
+
+
+def test_a_plan_of_a_newer_version_whose_repair_exists_is_the_repairs_own_to_end(
+    harness: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness], tmp_path)
+    record = harness.record()
+    newer = record.plan.model_copy(update={"version": 2})
+    evidence = record.evidence.model_copy(update={"plan_digest": newer.digest})
+    harness.order_record(record.model_copy(update={"plan": newer, "evidence": evidence}))
+    cluster.host.commit("incidents", harness.files)
+    with capture_logs() as logs:
+        cluster.controller_by_hand().reconcile()
+    assert phase(harness) is Phase.HELD
+    assert len(cluster.outcomes()) == 1
+    assert [each for each in logs if each["event"] == "repair record not admitted"] == []

@@ -466,7 +466,7 @@ def test_after_a_lost_reply_the_boot_id_decides(harness: NodeHarness, ours: str)
     assert told.message == "the restart: no answer; the boot id will tell"
     status = tried(result=OrderResult.UNKNOWN)
     assert isinstance(look(harness, RESTART, status), Again)
-    harness.pass_time(5)
+    harness.pass_time(80)
     done = look(harness, RESTART, status)
     assert isinstance(done, Done)
     assert done.new_boot_id == NEW
