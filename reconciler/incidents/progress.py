@@ -1,4 +1,4 @@
-"""How far a repair is: its phase, and one journal entry for each step or attempt, with facts in typed fields."""
+"""Progress of a repair: its phase, and a journal entry for each step or attempt, with facts in typed fields."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from reconciler.incidents.value import StatusValue
 
 
 class Phase(StrEnum):
-    """Where a repair stands. All but the first two are final."""
+    """Phase of a repair. All but the first two are final."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -20,15 +20,15 @@ class Phase(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will be done under this action id."""
+        """Whether the repair has ended."""
         return self not in (Phase.PENDING, Phase.RUNNING)
 
 
 class StepState(StrEnum):
     """State of a journal entry.
 
-    `waiting`: looked at, nothing done yet. `intent`: about to act, or acted. `done`: seen done. `not-done`:
-    the attempt certainly had no effect.
+    `waiting`: looked at, nothing done yet. `intent`: about to act, or has acted. `done`: observed to be done.
+    `not-done`: the attempt certainly had no effect.
     """
 
     WAITING = "waiting"
@@ -38,7 +38,7 @@ class StepState(StrEnum):
 
 
 class OrderResult(StrEnum):
-    """What became of one order to a machine: five different things (safety rule 14)."""
+    """Result of one order to a machine (safety rule 14)."""
 
     NOT_SENT = "not-sent"
     REFUSED = "refused"
@@ -48,7 +48,7 @@ class OrderResult(StrEnum):
 
 
 class OrderFact(StatusValue):
-    """One order to a machine: which, when it was given (UTC), and what became of it so far."""
+    """One order to a machine: which one, when it was given (UTC), and its result so far."""
 
     order: str
     given_at: AwareDatetime
@@ -57,7 +57,7 @@ class OrderFact(StatusValue):
 
 
 class BlockedPod(StatusValue):
-    """A pod whose eviction the API server refuses, and the PodDisruptionBudgets that are the reason."""
+    """A pod that cannot be evicted now, and the PodDisruptionBudgets that prevent it."""
 
     namespace: str
     name: str
@@ -66,19 +66,18 @@ class BlockedPod(StatusValue):
 
 
 class DrainFact(StatusValue):
-    """How far a drain is: how many pods are left, and which of them cannot be evicted now."""
+    """Progress of a drain: how many pods are left, and which of them cannot be evicted now."""
 
     pods_left: int
     blocked: tuple[BlockedPod, ...] = ()
 
 
 class JournalEntry(StatusValue):
-    """One line of the journal.
+    """One entry of the journal.
 
     `started_at` is when the step was first looked at; its limit counts from there. `destructive` marks an
-    attempt of the destructive step. `heartbeat` is the node's heartbeat as last looked at, to see whether it
-    moves. `drain` and `order` are the facts of the steps that have them. Fields of a newer version are passed
-    over.
+    attempt of the destructive step. `heartbeat` is the node's last observed heartbeat (ISO 8601), to see
+    whether it changes. `drain` and `order` hold the facts of the steps that have them.
     """
 
     name: str
