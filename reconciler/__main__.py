@@ -1,6 +1,6 @@
-"""`python -m reconciler [--config FILE]`: runs the reconciler until it is told to stop.
+"""`python -m reconciler [--config FILE]`: runs the reconciler until SIGTERM or SIGINT.
 
-Exit code 0 after SIGTERM or SIGINT, 2 when the settings cannot be used.
+Exit code 0 after SIGTERM or SIGINT, 2 if the settings cannot be used.
 """
 
 import signal
@@ -22,10 +22,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         reconciler = build(load(ReconcilerSettings, file), lambda: datetime.now(UTC))
     except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
+        print(error, file=sys.stderr)  # noqa: T201 - for the person who started it
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
-        # In a thread, because a handler interrupts a loop that may hold the very lock that `stop` needs.
+        # In a thread: the signal may interrupt this thread while it holds a lock that `stop` needs.
         signal.signal(number, lambda *_: threading.Thread(target=reconciler.stop).start())
     log = structlog.get_logger()
     log.info("reconciler started")

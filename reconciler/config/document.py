@@ -1,7 +1,8 @@
 """YAML text → plain values with their line numbers: the first stage of the strict reader.
 
 PyYAML's C parser parses the text, and this module builds the values. It refuses what PyYAML and kubectl read
-differently instead of guessing: duplicate keys, aliases, merge keys, tags, and plain scalars such as `yes`, `010`, `2026-01-01`.
+differently instead of guessing: duplicate keys, aliases, merge keys, tags, and plain scalars such as `yes`, `010` and
+`2026-01-01`.
 """
 
 import re
