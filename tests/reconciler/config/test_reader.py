@@ -42,7 +42,7 @@ def test_a_cluster_repository_becomes_one_value() -> None:
     assert found.policy == RepairPolicy(drainTimeout=timedelta(seconds=90))
 
 
-def test_the_first_pool_whose_labels_a_node_carries_is_its_pool() -> None:
+def test_a_node_belongs_to_the_first_pool_that_selects_it() -> None:
     found = read(files(all=f"{CLUSTER}---\n{ACCESS}"))
     assert isinstance(found, Config)
     assert [found.pool_of(labels).name for labels in ({"pool": "h100", "x": "y"}, {"pool": "a"}, {})] == [

@@ -600,7 +600,7 @@ def test_a_node_that_is_not_whole_yet_is_waited_for(harness: NodeHarness, ours: 
     assert isinstance(look(harness, RETURN, status), Done)
 
 
-def test_a_node_is_back_only_once_its_heart_beats(harness: NodeHarness, ours: str) -> None:
+def test_a_node_is_back_only_once_its_heartbeat_has_changed(harness: NodeHarness, ours: str) -> None:
     status = back(harness)
     harness.boot(NEW)
     found = look(harness, RETURN, status)
