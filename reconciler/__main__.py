@@ -1,10 +1,11 @@
-"""`python -m reconciler [--config FILE]`: runs the reconciler until it is told to stop.
+"""`python -m reconciler [--config FILE]`: runs the reconciler until SIGTERM or SIGINT.
 
-Exit code 0 after SIGTERM or SIGINT, 2 when the settings cannot be used.
+Exit code 0 after SIGTERM or SIGINT, 2 if the settings cannot be used.
 """
 
 import signal
 import sys
+import threading
 from datetime import UTC, datetime
 
 import structlog
@@ -21,10 +22,11 @@ def main(argv: list[str] | None = None) -> int:
     try:
         reconciler = build(load(ReconcilerSettings, file), lambda: datetime.now(UTC))
     except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a person started it and reads this
+        print(error, file=sys.stderr)  # noqa: T201 - for the person who started it
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: reconciler.stop())
+        # In a thread: the signal may interrupt this thread while it holds a lock that `stop` needs.
+        signal.signal(number, lambda *_: threading.Thread(target=reconciler.stop).start())
     log = structlog.get_logger()
     log.info("reconciler started")
     reconciler.run()

@@ -1,4 +1,4 @@
-"""Puts the reconciler together from its settings: clients, controllers, and the loops that run them."""
+"""Builds the reconciler from its settings: clients, controllers, and the loops that run them."""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from reconciler.source.git_source import GitSource
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """The three loops of the program. Each survives the others' troubles."""
+    """The three loops of the program. An error in one does not stop the others."""
 
     git: Loop
     config: Loop
@@ -38,13 +38,13 @@ class Reconciler:
         self.controller.stop()
 
     def stop(self) -> None:
-        """End every loop between two steps; safe from a signal handler or another thread."""
+        """End every loop after its current pass; safe from any thread."""
         for loop in (self.git, self.config, self.repairs):
             loop.stop()
 
 
 def build(settings: ReconcilerSettings, clock: Callable[[], datetime]) -> Reconciler:
-    """Return a reconciler that is wired to the outside; raises SettingsError. Sends nothing yet."""
+    """Return a reconciler with all its clients; raises SettingsError. Sends nothing yet."""
     own, kubernetes = settings.reconciler, settings.kubernetes
     crds = definitions(own.manifests_dir or PACKAGED)
     connection = Connection(kubernetes.kubeconfig, kubernetes.timeout_seconds)
@@ -68,7 +68,7 @@ def build(settings: ReconcilerSettings, clock: Callable[[], datetime]) -> Reconc
 
 
 def intervals(settings: ReconcilerSettings) -> ControllerIntervals:
-    """Return the controller's intervals: a report goes stale after three, Git after three polls and a timeout."""
+    """Return the intervals: a report is stale after three of them, Git after three polls and a timeout."""
     own, git = settings.reconciler, settings.git
     return ControllerIntervals(
         each_pass=timedelta(seconds=own.pass_seconds),
@@ -85,7 +85,7 @@ def connect_loops(
     every: ControllerIntervals,
     clock: Callable[[], datetime],
 ) -> Reconciler:
-    """Return the loops, wired so that news from Git wakes the controllers."""
+    """Return the loops; news from Git wakes the controllers."""
     config = Loop("config", lambda: applier.reconcile(source.desired.config), every.each_pass)
 
     def reconcile() -> None:

@@ -1,4 +1,4 @@
-"""The log of our programs: JSON lines on stderr without secrets, and a memory that keeps it short."""
+"""Logging: JSON lines on stderr without secrets, and a way to log each message once."""
 
 import logging
 import re
@@ -13,11 +13,11 @@ _SECRET: Final = re.compile(
     r"(xox[a-z]-|xapp-|gh[a-z]_|github_pat_|eyJ)[A-Za-z0-9_.\-]+"
     r"|(ticket|response_url)=[^\s\"]+|https?://[^\s\"]*/(actions|commands)/[^\s\"]+"
 )
-"""Tokens, tickets and one-time addresses, as Slack, GitHub and Kubernetes write them."""
+"""Tokens, tickets and one-time URLs of Slack, GitHub and Kubernetes."""
 
 
 def log_as_json() -> None:
-    """Send our log, and the warnings of libraries, to stderr as JSON lines without secrets."""
+    """Send our log and the warnings of libraries to stderr, as JSON lines without secrets."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,21 +36,24 @@ def log_as_json() -> None:
 
 @dataclass(slots=True)
 class LogOnce:
-    """What was logged last about each thing, so that the log says each thing once. Safe for many threads."""
+    """The last message about each subject, so that it is logged once. Safe for many threads."""
 
     last: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_new(self, about: str, text: str) -> bool:
-        """Whether `text` differs from what was logged last about the same thing."""
+        """Whether `text` differs from the last message about the same subject; remembers it."""
         with self.lock:
             new = self.last.get(about, "") != text
-            self.last[about] = text
+            if text:
+                self.last[about] = text
+            else:
+                self.last.pop(about, None)
         return new
 
 
 class _Forward(logging.Handler):
-    """Gives what libraries log to our log."""
+    """Forwards the logs of libraries to our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger(record.name).warning("library_spoke", text=record.getMessage()[:500])

@@ -1,4 +1,4 @@
-"""Loop: one thing that a program does again and again, in a thread of its own, until it is told to stop."""
+"""Loop: work that a program repeats at an interval, in its own thread, until it is stopped."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ log = structlog.get_logger()
 
 
 class Loop:
-    """Calls `work` every `every`, or sooner after `wake`. An error in one pass is logged and ends that pass alone."""
+    """Calls `work` at the interval `every`, or sooner after `wake`. An error is logged and ends only that pass."""
 
     def __init__(self, name: str, work: Callable[[], None], every: timedelta) -> None:
         self.name = name
@@ -20,21 +20,22 @@ class Loop:
         self._wake = threading.Event()
 
     def wake(self) -> None:
-        """Let the next pass begin at once; safe from any thread."""
+        """Start the next pass at once; safe from any thread."""
         self._wake.set()
 
     def stop(self) -> None:
-        """End the loop after the pass that runs; safe from a signal handler or another thread."""
+        """End the loop after the current pass; safe from any thread."""
         self._stopping.set()
         self._wake.set()
 
     def run(self) -> None:
         """Run passes until `stop`."""
         while not self._stopping.is_set():
-            self._wake.clear()
             try:
                 self._work()
             except Exception:
-                # A fault of ours must be seen, and must not end a loop on which everything else depends.
+                # A bug must be visible, and must not end a loop on which everything else depends.
                 log.exception("pass failed", loop=self.name)
             self._wake.wait(self._every.total_seconds())
+            # Cleared before the pass that answers it, so that a wake during a pass leads to another one.
+            self._wake.clear()

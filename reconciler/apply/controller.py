@@ -1,6 +1,6 @@
-"""Makes Kubernetes match what Git and the program itself want: our definitions and the agents' policy.
+"""Applies our custom resource definitions, and the configuration in Git as objects.
 
-It runs apart from the repairs: what the API server refuses here stops no repair.
+It runs apart from the repairs: an object that the API server refuses here stops no repair.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 
 class ConfigController:
-    """Applies the definitions at most every `apply_every`, and the configuration whenever it changes."""
+    """Applies each object when it changes, and again after `apply_every` in case somebody else changed it."""
 
     def __init__(
         self,
@@ -35,23 +35,22 @@ class ConfigController:
         self._apply_every = apply_every
         self._clock = clock
         self._log_once = LogOnce()
-        self._applied_at: datetime | None = None
-        self._rendered: Config | None = None
+        self._applied: dict[str, tuple[dict[str, Any], datetime]] = {}
 
     def reconcile(self, config: Config | None) -> None:
-        """Apply what is due; what failed is tried again in the next pass."""
-        now = self._clock()
-        if self._applied_at is None or now - self._applied_at > self._apply_every:
-            applied = [
-                self._try(each["metadata"]["name"], self._writer.apply_crd, each)
-                for each in self._definitions
-            ]
-            self._applied_at, self._rendered = now if all(applied) else None, None
-        if config is None or config == self._rendered:
+        """Apply what is due; an object that was refused is tried again in the next pass."""
+        for each in self._definitions:
+            self._apply(self._writer.apply_crd, each)
+        if config is not None:
+            self._apply(self._writer.apply_config_map, node_checks.config_map(config, self._namespace))
+
+    def _apply(self, apply: Callable[[dict[str, Any]], None], desired: dict[str, Any]) -> None:
+        name, now = desired["metadata"]["name"], self._clock()
+        applied, at = self._applied.get(name, (None, now))
+        if applied == desired and now - at < self._apply_every:
             return
-        config_map = node_checks.config_map(config, self._namespace)
-        if self._try(config_map["metadata"]["name"], self._writer.apply_config_map, config_map):
-            self._rendered = config
+        if self._try(name, apply, desired):
+            self._applied[name] = desired, now
 
     def _try(self, name: str, apply: Callable[[dict[str, Any]], None], desired: dict[str, Any]) -> bool:
         trouble = ""

@@ -1,4 +1,4 @@
-"""Our custom resource definitions, so that a fresh cluster needs no step before the first start."""
+"""Our custom resource definitions, so that a new cluster needs no set-up before the first start."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,11 @@ import yaml
 from reconciler.settings import SettingsError
 
 PACKAGED = Path(__file__).resolve().parents[2] / "manifests"
-"""Manifests that are installed beside the package."""
+"""Manifests that are installed with the package."""
 
 
 def definitions(manifests: Path) -> tuple[dict[str, Any], ...]:
-    """Return the custom resource definitions under `manifests`; raises SettingsError naming a bad file."""
+    """Return the custom resource definitions under `manifests`; raises SettingsError that names a bad file."""
     files = sorted((manifests / "base" / "crds").glob("*.yaml"))
     found: list[dict[str, Any]] = []
     for file in files:

@@ -1,7 +1,8 @@
-"""YAML text → plain values that remember their lines: the seam of the strict reader.
+"""YAML text → plain values with their line numbers: the first stage of the strict reader.
 
-Parsed by PyYAML's C parser, built here, so that what PyYAML and kubectl read differently is refused instead
-of guessed: duplicate keys, aliases, merge keys, tags, and plain scalars such as `yes`, `010`, `2026-01-01`.
+PyYAML's C parser parses the text, and this module builds the values. It refuses what PyYAML and kubectl read
+differently instead of guessing: duplicate keys, aliases, merge keys, tags, and plain scalars such as `yes`, `010` and
+`2026-01-01`.
 """
 
 import re
@@ -42,14 +43,14 @@ class Document:
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def line(self, path: KeyPath) -> int:
-        """Return the line of `path`, or of the nearest thing around it that was written."""
+        """Return the line of `path`, or of the nearest parent that is in the file."""
         while path not in self.lines and path:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 def documents(file: str, content: bytes) -> tuple[list[Document], list[Problem]]:
-    """Return the documents of a file and everything that is wrong with their form; never raises."""
+    """Return the documents of a file and every problem with their syntax; never raises."""
     if len(content) > MAX_BYTES:
         return [], [Problem(file, 1, f"is larger than {MAX_BYTES} bytes")]
     found: list[Document] = []
@@ -104,7 +105,7 @@ class _ValueBuilder:
                 self._fault(line, "a key must be text; merge keys (<<) are not read, the rest needs quotes")
                 continue
             if key.value in seen:
-                self._fault(key.start_mark.line + 1, f"{key.value}: is there twice")
+                self._fault(key.start_mark.line + 1, f"{key.value}: is a duplicate")
                 continue
             seen.add(key.value)
             self.lines[(*path, key.value)] = key.start_mark.line + 1

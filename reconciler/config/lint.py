@@ -1,4 +1,4 @@
-"""A cluster repository in a directory → everything that is wrong with it, as the programs would read it."""
+"""A cluster repository in a directory → every problem that the programs would find in it."""
 
 from pathlib import Path
 

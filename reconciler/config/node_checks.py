@@ -1,7 +1,7 @@
-"""`kind: NodeChecks` → one policy a pool, validated with the very structs that the agent reads it with.
+"""`kind: NodeChecks` → one policy a pool, validated with the structs that the agent uses.
 
-msgspec stops at the first fault; what is wrong is taken out and the rest looked at again, so that people are
-told of everything at once.
+msgspec stops at the first error. The reader removes the wrong value and validates the rest again, so that it
+reports all errors at once.
 """
 
 import copy
@@ -20,7 +20,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
 
 
 def policy(document: Document, where: KeyPath) -> Policy | list[Problem]:
-    """Return the policy that stands at `where` in the document, or everything that is wrong with it."""
+    """Return the policy at `where` in the document, or every problem with it."""
     written = document.value
     for key in where:
         written = written[key]
@@ -40,7 +40,7 @@ def policy(document: Document, where: KeyPath) -> Policy | list[Problem]:
 
 
 def with_gpus(written: Policy, gpus: int) -> Policy:
-    """Return the policy with the pool's own number of GPUs where it names none."""
+    """Return the policy with the pool's number of GPUs if the policy sets none."""
     if written.expected.gpus is not None:
         return written
     expected = msgspec.structs.replace(written.expected, gpus=gpus)
@@ -48,7 +48,7 @@ def with_gpus(written: Policy, gpus: int) -> Policy:
 
 
 def _read(error: str) -> tuple[str, KeyPath]:
-    """Return what msgspec says is wrong, and where."""
+    """Return the error that msgspec reports, and its path."""
     text, _, place = error.partition(" - at `$")
     steps = (match.groups() for match in _STEP.finditer(place))
     path: KeyPath = tuple(name if name is not None else int(index) for name, index in steps if index != "...")
@@ -57,7 +57,7 @@ def _read(error: str) -> tuple[str, KeyPath]:
 
 
 def _take_out(value: Any, path: KeyPath) -> bool:
-    """Take the value at `path` out; of a list the whole, because what is left of one has other places."""
+    """Remove the value at `path`; remove a whole list, because its other items would change their index."""
     whole = next((index for index, key in enumerate(path) if isinstance(key, int)), len(path))
     *before, last = path[:whole] or (None,)
     for key in before:

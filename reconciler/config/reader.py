@@ -27,7 +27,7 @@ WORDS = {
     "dict_type": "must be a mapping",
     "tuple_type": "must be a list",
 }
-"""Our words for the complaints of the schema that people meet most."""
+"""Our wording of the most common schema errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ConfigErrors:
 def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
     """Return the configuration in the top-level `*.yaml` files of `files` (path → content).
 
-    Documents of other API groups are other programs' and are passed over.
+    Documents of other API groups belong to other programs and are ignored.
     """
     faults: list[Problem] = []
     found: list[tuple[Document, ConfigObject]] = []
@@ -65,7 +65,7 @@ def read(files: Mapping[str, bytes]) -> Config | ConfigErrors:
 
 
 def validation_faults(document: Document, error: ValidationError) -> list[Problem]:
-    """Return a schema's complaints about `document`, each with the line of what is wrong."""
+    """Return the schema errors of `document`, each with its line."""
     return [_fault(document, each["loc"], each["type"], each["msg"]) for each in error.errors()]
 
 
@@ -109,9 +109,7 @@ def _repeated(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem]:
     for document, each in found:
         if each.kind in first:
             other = first[each.kind]
-            text = (
-                f"kind: {each.kind}: is there twice; the other one is in {other.file}:{other.line(('kind',))}"
-            )
+            text = f"kind: {each.kind}: is a duplicate of the one in {other.file}:{other.line(('kind',))}"
             faults.append(Problem(document.file, document.line(("kind",)), text))
         first.setdefault(each.kind, document)
     return faults
@@ -136,7 +134,7 @@ def _pools_twice(found: Iterable[tuple[Document, ConfigObject]]) -> list[Problem
             if name in names[:index]:
                 line = document.line(("spec", "pools", index, "name"))
                 faults.append(
-                    Problem(document.file, line, f"spec.pools.{index}.name: {name}: is there twice")
+                    Problem(document.file, line, f"spec.pools.{index}.name: {name}: is a duplicate")
                 )
     return faults
 
@@ -158,7 +156,7 @@ def _unknown_pools(found: Iterable[tuple[Document, ConfigObject]]) -> list[Probl
 
 
 def _checks(cluster: ClusterObject, found: Iterable[tuple[Document, ConfigObject]]) -> Mapping[str, Policy]:
-    """Return the policy of each pool; what is written has been validated."""
+    """Return the policy of each pool. The documents are already validated."""
     written = next(((document, each) for document, each in found if isinstance(each, NodeChecksObject)), None)
     chosen = {}
     for pool in cluster.spec.pools:

@@ -17,7 +17,7 @@ from checks.policy import Policy
 API_VERSION: Final = "clusterwright.dev/v1alpha1"
 
 NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-"""A DNS name, as Kubernetes asks for."""
+"""A DNS label, as Kubernetes requires it."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -55,7 +55,7 @@ class Metadata(ConfigModel):
 
 
 class RedfishAddress(ConfigModel):
-    """Where a pool's BMCs are; `{node}` in `system` stands for the node's name."""
+    """The address of a pool's BMCs; `{node}` in `system` is replaced by the node's name."""
 
     system: Annotated[str, Field(pattern=r"^https?://[^\s]*\{node\}[^\s]*$")]
 
@@ -63,7 +63,7 @@ class RedfishAddress(ConfigModel):
 class Pool(ConfigModel):
     """Nodes of one kind: those that carry every label of `node_selector`.
 
-    `gpus_per_node` is the inventory that a node must show to be whole.
+    `gpus_per_node` is the number of GPUs that a healthy node has.
     """
 
     name: Annotated[str, Field(pattern=NAME)]
@@ -77,7 +77,7 @@ class Pool(ConfigModel):
 
 
 class Approver(ConfigModel):
-    """A person who may approve; `email` is the identity and is compared without case."""
+    """A person who may approve. `email` is the identity; case is ignored."""
 
     name: Annotated[str, Field(min_length=1)]
     email: Annotated[str, Field(pattern=r"^[^@\s<>]+@[^@\s<>]+$")]
@@ -96,10 +96,10 @@ class AccessSpec(ConfigModel):
 
 
 class RepairPolicy(ConfigModel):
-    """The numbers that bound repairs (DESIGN section 4; defaults from its field data).
+    """The numbers that bound repairs (safety rules 1, 6 and 8).
 
-    `approval_lifetime` counts from the click. `graceful_timeout` is how long a node may take to shut down by
-    itself before it is forced, `boot_timeout` how long a reset may take to show a new boot id.
+    `approval_lifetime` counts from the approval. `graceful_timeout` is how long a restart may take before a forced
+    one, `boot_timeout` how long a node may take to show a new boot id.
     `max_in_repair_percent` bounds the nodes of a pool that are in repair at once, never below one node.
     """
 
@@ -112,7 +112,7 @@ class RepairPolicy(ConfigModel):
 
 
 class ClusterObject(ConfigModel):
-    """`kind: Cluster`, exactly one a repository."""
+    """`kind: Cluster`, exactly one per repository."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
     kind: Literal["Cluster"]
@@ -121,7 +121,7 @@ class ClusterObject(ConfigModel):
 
 
 class AccessObject(ConfigModel):
-    """`kind: Access`, exactly one a repository."""
+    """`kind: Access`, exactly one per repository."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
     kind: Literal["Access"]
@@ -130,7 +130,7 @@ class AccessObject(ConfigModel):
 
 
 class RepairPolicyObject(ConfigModel):
-    """`kind: RepairPolicy`, at most one a repository; without it the defaults hold."""
+    """`kind: RepairPolicy`, at most one per repository; without it the defaults apply."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
     kind: Literal["RepairPolicy"]
@@ -139,9 +139,9 @@ class RepairPolicyObject(ConfigModel):
 
 
 class NodeChecksSpec(ConfigModel):
-    """What the checks on a node are told, by pool, and for every pool that is not named.
+    """The settings of the checks on a node, by pool, with a default for pools that are not named.
 
-    The values are the agent's own (`checks.policy.Policy`) and are validated as such.
+    The values are those of `checks.policy.Policy` and are validated as such.
     """
 
     pools: dict[str, dict[str, Any]] = {}
@@ -149,7 +149,7 @@ class NodeChecksSpec(ConfigModel):
 
 
 class NodeChecksObject(ConfigModel):
-    """`kind: NodeChecks`, at most one a repository; without it the agents' defaults hold."""
+    """`kind: NodeChecks`, at most one per repository; without it the agents' defaults apply."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"]
     kind: Literal["NodeChecks"]
@@ -182,5 +182,5 @@ class Config:
         return next((pool for pool in self.pools if pool.holds(labels)), None)
 
     def approver(self, email: str) -> Approver | None:
-        """Return the person of that address, None when they may not approve."""
+        """Return the approver with that address, None if there is none."""
         return next((each for each in self.approvers if each.email.casefold() == email.casefold()), None)

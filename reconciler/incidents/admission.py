@@ -1,7 +1,7 @@
 """One repair record in Git → admitted, refused with a reason, or unreadable. Pure.
 
-A record is a claim. It counts only if everything it says follows from what stands beside it and from the
-configuration now; it is asked again, with fresh files, right before the destructive step.
+A record is a claim. It counts only if the files beside it and the current configuration support all of it. The
+reconciler judges it again, with fresh files, right before the destructive step.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,10 @@ from reconciler.incidents.progress import Phase
 from reconciler.incidents.records import Approval, RepairRecord
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How far in the future an approval may seem to be, between two machines that keep time by NTP."""
+"""How far in the future an approval may be dated: two machines that keep time by NTP differ by less."""
+
+NO_RECORD = "Git holds no such repair record"
+"""Why a repair ends when its record is missing from Git or cannot be read."""
 
 RecordModel = TypeVar("RecordModel", bound=BaseModel)
 
@@ -36,7 +39,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class NotAdmitted:
-    """The record can be read and must not be carried out; `phase` is how it ends."""
+    """The record is readable and must not be carried out. `phase` is how the repair ends."""
 
     path: str
     record: RepairRecord
@@ -46,7 +49,7 @@ class NotAdmitted:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """The file is not a repair record. Nobody knows what it wanted, so a person has to look."""
+    """The file is not a readable repair record, so a person has to look at it."""
 
     path: str
     faults: tuple[Problem, ...]
@@ -54,7 +57,7 @@ class UnreadableRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordUnknown:
-    """Git could not be read lately: nobody knows whether the record still stands."""
+    """Git was not read recently, so it is unknown whether the record still stands."""
 
     reason: str
 
@@ -63,7 +66,7 @@ Admission = Admitted | NotAdmitted | UnreadableRecord
 
 
 class NotAdmittedError(Exception):
-    """Ends one judgement; it does not leave this module."""
+    """Ends one judgement. It does not leave this module."""
 
     def __init__(self, phase: Phase, reason: str) -> None:
         super().__init__(reason)
@@ -90,7 +93,7 @@ def admit(path: str, files: Mapping[str, bytes], config: Config, now: datetime) 
 
 
 def approvers_of(path: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the addresses in the approvals that the record at `path` names, as far as they can be read."""
+    """Return the approvers' addresses of the record at `path`, as far as its approvals can be read."""
     record = parse(path, files.get(path, b""), RepairRecord)
     names = record.approvals if isinstance(record, RepairRecord) else ()
     wheres = [paths.beside(path, name) for name in names]
@@ -99,7 +102,7 @@ def approvers_of(path: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 def parse(path: str, content: bytes, kind: type[RecordModel]) -> RecordModel | tuple[Problem, ...]:
-    """Return the value of one file of an incident, or everything that is wrong with it."""
+    """Return the value of one file of an incident, or every problem with it."""
     found, faults = documents(path, content)
     if faults or len(found) != 1:
         return tuple(faults) or (Problem(path, 1, f"must hold one {kind.__name__}, holds {len(found)}"),)
@@ -111,7 +114,7 @@ def parse(path: str, content: bytes, kind: type[RecordModel]) -> RecordModel | t
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """A record and all that it is judged by. Each method raises NotAdmittedError."""
+    """A record and everything needed to judge it. Each method raises NotAdmittedError."""
 
     path: str
     record: RepairRecord

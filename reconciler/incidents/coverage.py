@@ -1,4 +1,4 @@
-"""Which pods a drain evicts, and whether an approved plan covers them. The only copy of this rule. Pure."""
+"""Which pods a drain evicts, and whether an approved plan covers them (safety rule 15). Pure."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from reconciler.kube.objects import Budget, Pod
 
 
 def disturbed(pods: Iterable[Pod], budgets: Iterable[Budget]) -> tuple[PlannedPod, ...]:
-    """Return the pods that draining their node evicts, with what makes each eviction risky."""
+    """Return the pods that draining their node evicts, with the risks of each eviction."""
     every_budget = tuple(budgets)
     return tuple(_planned(pod, every_budget) for pod in pods if pod.evictable)
 

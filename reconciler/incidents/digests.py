@@ -1,4 +1,4 @@
-"""Digests: what an approval is bound to, and the identity of one attempt at a repair."""
+"""Digests: the evidence that an approval is bound to, and the identity of one attempt at a repair."""
 
 import hashlib
 import json
@@ -19,6 +19,6 @@ def action_id(cluster: str, node_uid: str, incident: str, attempt: int) -> str:
 
 
 def evidence_digest(boot_id: str, findings: Iterable[Finding]) -> str:
-    """Return what an approval is bound to: these faults in this boot, however often they were counted."""
+    """Return the digest of these faults in this boot, however often they occurred (safety rule 1)."""
     faults = sorted((finding.key, finding.severity.value) for finding in findings)
     return digest([boot_id, faults])

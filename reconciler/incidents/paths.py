@@ -1,4 +1,4 @@
-"""Where everything stands on the incident branch. No other module knows a file name. Pure."""
+"""Paths on the incident branch. No other module knows a file name. Pure."""
 
 import posixpath
 import re
@@ -17,7 +17,7 @@ CLOSED: Final = "closed.yaml"
 RECORD: Final = re.compile(
     r"incidents/\d{4}/\d{2}/(?P<incident>[a-z0-9][a-z0-9.-]*)/repair-(?P<attempt>[1-9]\d{0,2})\.yaml"
 )
-"""Path of a repair record, seen from the root of the branch."""
+"""Path of a repair record, relative to the root of the branch."""
 
 APPROVAL: Final = re.compile(r"approval-[1-9]\d{0,2}\.yaml")
 """Name of an approval."""
@@ -47,7 +47,7 @@ def next_rejection_name(names: Collection[str]) -> str:
 
 
 def outcome_path(record_path: str) -> str:
-    """Return where the outcome of the record at `record_path` stands."""
+    """Return the path of the outcome of the record at `record_path`."""
     directory, name = posixpath.split(record_path)
     return f"{directory}/{name.replace('repair-', 'outcome-')}"
 
@@ -58,12 +58,12 @@ def beside(path: str, name: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """Return what a file holds by its name: `opened`, `approval`, `repair`, …; empty if it is no record."""
+    """Return the kind of a file by its name: `opened`, `approval`, `repair`, …; empty if it is not YAML."""
     return name.removesuffix(".yaml").split("-")[0] if name.endswith(".yaml") else ""
 
 
 def is_record(path: str) -> bool:
-    """Whether a repair record may stand at `path`."""
+    """Whether `path` is the path of a repair record."""
     return RECORD.fullmatch(path) is not None
 
 
@@ -74,7 +74,7 @@ def split_record(path: str) -> tuple[str, str] | None:
 
 
 def open_records(paths: frozenset[str]) -> tuple[str, ...]:
-    """Return the records among `paths` without an outcome, in incidents that are not closed."""
+    """Return the records among `paths` that have no outcome and whose incident is not closed."""
     return tuple(
         path
         for path in sorted(paths)
@@ -83,7 +83,7 @@ def open_records(paths: frozenset[str]) -> tuple[str, ...]:
 
 
 def worth_reading(paths: frozenset[str]) -> list[str]:
-    """Return the decisions of the incidents that are open, or were closed over a record without an outcome."""
+    """Return the decisions of incidents that are open, or closed with a record that has no outcome."""
     closed = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == CLOSED}
     pending = {
         posixpath.dirname(path) for path in paths if is_record(path) and outcome_path(path) not in paths

@@ -1,4 +1,4 @@
-"""The plan of a repair, as people see it before they approve it and as the reconciler runs it."""
+"""The plan of a repair: people see it before they approve, and the reconciler runs it."""
 
 from checks.finding import Action
 from reconciler.incidents.digests import digest
@@ -6,9 +6,9 @@ from reconciler.incidents.value import RecordValue
 
 
 class PlannedPod(RecordValue):
-    """A pod that the repair evicts, and what makes that risky (`bare`, `emptyDir`, `pdb:NAME`).
+    """A pod that the repair evicts, and the risks of that (`bare`, `emptyDir`, `pdb:NAME`).
 
-    `uid` identifies the pod: a pod of the same name that was created later is another pod.
+    `uid` identifies the pod: a later pod of the same name is another pod.
     """
 
     namespace: str
@@ -20,7 +20,7 @@ class PlannedPod(RecordValue):
 
 
 class Plan(RecordValue):
-    """What a repair does, in order, and which pods it disturbs.
+    """The steps of a repair, in order, and the pods that it evicts.
 
     `version` numbers the published step lists of the action. The plan in the record is what runs, whatever
     the version of the program (safety rule 17).
@@ -35,5 +35,5 @@ class Plan(RecordValue):
 
     @property
     def digest(self) -> str:
-        """Changes with anything that an approver was shown."""
+        """Changes with anything that the approver saw."""
         return digest(self.model_dump(mode="json", by_alias=True))

@@ -1,15 +1,14 @@
-"""How far a repair is: its phase, and one journal entry for each step or attempt, with facts in typed fields."""
+"""Progress of a repair: its phase, and a journal entry for each step or attempt, with facts in typed fields."""
 
 from enum import StrEnum
 
-from pydantic import AwareDatetime, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime
 
-from reconciler.incidents.value import RecordValue
+from reconciler.incidents.value import StatusValue
 
 
 class Phase(StrEnum):
-    """Where a repair stands. All but the first two are final."""
+    """Phase of a repair. All but the first two are final."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -21,15 +20,15 @@ class Phase(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will be done under this action id."""
+        """Whether the repair has ended."""
         return self not in (Phase.PENDING, Phase.RUNNING)
 
 
 class StepState(StrEnum):
     """State of a journal entry.
 
-    `waiting`: looked at, nothing done yet. `intent`: about to act, or acted. `done`: seen done. `not-done`:
-    the attempt certainly had no effect.
+    `waiting`: looked at, nothing done yet. `intent`: about to act, or has acted. `done`: observed to be done.
+    `not-done`: the attempt certainly had no effect.
     """
 
     WAITING = "waiting"
@@ -39,7 +38,7 @@ class StepState(StrEnum):
 
 
 class OrderResult(StrEnum):
-    """What became of one order to a machine: five different things (safety rule 14)."""
+    """Result of one order to a machine (safety rule 14)."""
 
     NOT_SENT = "not-sent"
     REFUSED = "refused"
@@ -48,8 +47,8 @@ class OrderResult(StrEnum):
     NO_EFFECT = "no-effect"
 
 
-class OrderFact(RecordValue):
-    """One order to a machine: which, when it was given (UTC), and what became of it so far."""
+class OrderFact(StatusValue):
+    """One order to a machine: which one, when it was given (UTC), and its result so far."""
 
     order: str
     given_at: AwareDatetime
@@ -57,8 +56,8 @@ class OrderFact(RecordValue):
     reason: str = ""
 
 
-class BlockedPod(RecordValue):
-    """A pod whose eviction the API server refuses, and the PodDisruptionBudgets that are the reason."""
+class BlockedPod(StatusValue):
+    """A pod that cannot be evicted now, and the PodDisruptionBudgets that prevent it."""
 
     namespace: str
     name: str
@@ -66,23 +65,20 @@ class BlockedPod(RecordValue):
     reason: str = ""
 
 
-class DrainFact(RecordValue):
-    """How far a drain is: how many pods are left, and which of them cannot be evicted now."""
+class DrainFact(StatusValue):
+    """Progress of a drain: how many pods are left, and which of them cannot be evicted now."""
 
     pods_left: int
     blocked: tuple[BlockedPod, ...] = ()
 
 
-class JournalEntry(RecordValue):
-    """One line of the journal.
+class JournalEntry(StatusValue):
+    """One entry of the journal.
 
     `started_at` is when the step was first looked at; its limit counts from there. `destructive` marks an
-    attempt of the destructive step. `heartbeat` is the node's heartbeat as last looked at, to see whether it
-    moves. `drain` and `order` are the facts of the steps that have them. Fields of a newer version are passed
-    over.
+    attempt of the destructive step. `heartbeat` is the node's last observed heartbeat (ISO 8601), to see
+    whether it changes. `drain` and `order` hold the facts of the steps that have them.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
     name: str
     state: StepState

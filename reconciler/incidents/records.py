@@ -1,4 +1,4 @@
-"""The files of an incident, one model each: what is wrong, where people talk, what they decided, how it ended.
+"""The files of an incident, one model each: the fault, the thread, the decisions, the outcome.
 
 Each value is one file under `incidents/<yyyy>/<mm>/<id>/`, created once and never edited. Field names in the
 files are camelCase, as in Kubernetes; unknown fields are refused. Times are UTC.
@@ -18,11 +18,11 @@ from reconciler.incidents.progress import JournalEntry, Phase
 from reconciler.incidents.value import API_VERSION, RecordValue
 
 TS: Final = r"^[0-9]{10}\.[0-9]{6}$"
-"""A message's `ts`: text, never a number (as a float the reply is accepted and never shown)."""
+"""A Slack message's `ts`: text, never a number (Slack accepts a float and never shows the reply)."""
 
 
 class Cause(StrEnum):
-    """What kind of part is at fault; a node has at most one open incident of each."""
+    """The kind of component at fault; a node has at most one open incident of each kind."""
 
     GPU = "gpu"
     NETWORK = "network"
@@ -33,7 +33,7 @@ class Cause(StrEnum):
 
 
 class CloseReason(StrEnum):
-    """How an incident can end. `recorded`: a person closed it in Git, and we did not see why."""
+    """Why an incident is closed. `recorded`: a person closed it in Git without a known reason."""
 
     REPAIRED = "repaired"
     CLEARED = "cleared"
@@ -65,11 +65,11 @@ def _write_finding(finding: Finding) -> dict[str, Any]:
 RecordedFinding = Annotated[
     Finding, PlainValidator(_read_finding), PlainSerializer(_write_finding, return_type=dict[str, Any])
 ]
-"""A finding as it was when the incident opened, with its fields in camelCase."""
+"""A finding as of the opening of the incident, with its fields in camelCase."""
 
 
 class Decider(RecordValue):
-    """A person who decided. `email` is the identity; `slack` is the account that the decision came from."""
+    """A person who decided. `email` is the identity, `slack` the account that was used."""
 
     name: str
     email: str
@@ -77,10 +77,10 @@ class Decider(RecordValue):
 
 
 class Evidence(RecordValue):
-    """What an approval is about: this incident, on this node, in this boot, for these findings and this plan.
+    """What an approval covers: an incident on a node in one boot, with its findings and its plan.
 
-    `findings` are the keys of the incident's findings. An approval is void as soon as any of these differs
-    from the world (safety rule 1).
+    `findings` are the keys of the incident's findings. An approval lapses as soon as any of these no
+    longer matches the cluster (safety rule 1).
     """
 
     cluster: str
@@ -96,7 +96,7 @@ class Evidence(RecordValue):
 class IncidentOpened(RecordValue):
     """The first file of an incident (`opened.yaml`).
 
-    `boards` are the serial numbers of the GPUs in question, by PCI address, as far as they were known.
+    `boards` are the serial numbers of the GPUs in question, by PCI address, if known.
     """
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
@@ -113,7 +113,7 @@ class IncidentOpened(RecordValue):
 
 
 class ThreadOpened(RecordValue):
-    """Where people talk about the incident (`thread.yaml`)."""
+    """The incident's Slack thread (`thread.yaml`)."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["Thread"] = "Thread"
@@ -137,7 +137,7 @@ class Approval(RecordValue):
 
 
 class RepairRecord(RecordValue):
-    """The order to repair (`repair-N.yaml`), naming the approvals beside it that it rests on."""
+    """The order to repair (`repair-N.yaml`), with the names of its approvals in the same directory."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["RepairRecord"] = "RepairRecord"
@@ -166,7 +166,7 @@ class Rejection(RecordValue):
 
 
 class RepairOutcome(RecordValue):
-    """How a repair ended (`outcome-N.yaml`). `kept` names the steps whose marks stay on the node."""
+    """How a repair ended (`outcome-N.yaml`). `kept` names the steps that have left their marks on the node."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["RepairOutcome"] = "RepairOutcome"
@@ -187,7 +187,7 @@ class RepairOutcome(RecordValue):
 
 
 class IncidentClosed(RecordValue):
-    """The last file of an incident (`closed.yaml`). `by` names the person who said so, if one did."""
+    """The last file of an incident (`closed.yaml`). `by` names the person who closed it, if any."""
 
     api_version: Literal["clusterwright.dev/v1alpha1"] = API_VERSION
     kind: Literal["Closed"] = "Closed"
@@ -211,4 +211,4 @@ FILES: Final[Mapping[str, type[IncidentFile]]] = {
     "outcome": RepairOutcome,
     "closed": IncidentClosed,
 }
-"""What a file holds, by `paths.kind_of` its name. Other names belong to other programs or a newer version."""
+"""The model of a file, by `paths.kind_of` its name. Other names belong to other programs or a newer version."""

@@ -1,7 +1,7 @@
-"""One connection to the API server: authentication, timeouts and raw JSON, for the doors `observe` and `act`.
+"""A connection to the API server: authentication, timeouts and raw JSON, for `read` and `write`.
 
 The `kubernetes` client reads kubeconfigs and service accounts; objects stay plain JSON, because its typed
-models cost seconds on long lists. Nothing here retries: a failure is told to the caller, who comes again.
+models cost seconds on long lists. Nothing here retries: the caller gets the error and tries again later.
 """
 
 import socket
@@ -22,10 +22,10 @@ from reconciler.settings import SettingsError
 Object = dict[str, Any]
 
 REPAIRS = "/apis/clusterwright.dev/v1alpha1/repairs"
-"""Path of our own resource."""
+"""Path of the custom resource Repair."""
 
 POOL_SIZE = 16
-"""Sockets kept open; as many threads can ask at once without waiting for a new handshake."""
+"""Connections kept open; that many threads can send requests without a new handshake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ApiResponse:
 
     @property
     def message(self) -> str:
-        """The server's own words in one line, for people."""
+        """The server's message in one line."""
         text = self.body.get("message") or self.body.get("reason") or "no message"
         return " ".join(str(text).split())[:300]
 
@@ -45,8 +45,8 @@ class ApiResponse:
 class Connection:
     """An authenticated connection to one API server. Safe to use from many threads.
 
-    `kubeconfig` None means the pod's own ServiceAccount. `timeout_seconds` bounds connecting and each read. A
-    token that comes from a file is read again for each request, because kubelets rotate it.
+    With `kubeconfig` None it uses the pod's ServiceAccount. `timeout_seconds` bounds connecting and each read. A
+    token file is read again for each request, because the kubelet rotates it.
     """
 
     def __init__(self, kubeconfig: Path | None, timeout_seconds: float) -> None:
@@ -76,7 +76,7 @@ class Connection:
     ) -> ApiResponse:
         """Send one request once and return the answer, whatever its status.
 
-        Raises UnavailableError when no whole answer came: the request may have been carried out.
+        Raises UnavailableError if no complete response came: the request may have been carried out.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
         try:
@@ -106,12 +106,12 @@ class Connection:
 
 
 def refused(method: str, path: str, answer: ApiResponse) -> UnavailableError:
-    """Return the error for an answer that the caller has no use for."""
+    """Return the error for a response that the caller cannot use."""
     return UnavailableError(f"{method} {path}: {answer.status} {answer.message}")
 
 
 def _token_file(kubeconfig: Path) -> Path | None:
-    """Return where the current user's token is kept, None when it is not in a file of its own."""
+    """Return the current user's token file, None if the kubeconfig names none."""
     content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     contexts = {each["name"]: each["context"] for each in content.get("contexts") or ()}
     users = {each["name"]: each.get("user") or {} for each in content.get("users") or ()}

@@ -1,6 +1,6 @@
-"""What Kubernetes says, as values: nodes, pods, budgets and leases, with only the fields we use.
+"""Kubernetes objects as values: nodes, pods, budgets and leases, with only the fields that we use.
 
-Pure: raw JSON objects in, frozen values out. `observe` fetches, everything above decides on these.
+Pure: raw JSON objects in, frozen values out.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """Extended resource that NVIDIA's device plugin advertises."""
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""Marks the API's image of a static pod; it cannot be evicted."""
+"""Marks the mirror pod of a static pod; it cannot be evicted."""
 
 Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint as written on a node; `time_added` is set by the control plane, empty where it is not."""
+    """A taint as written on a node; `time_added` is set by the control plane, otherwise empty."""
 
     key: str
     value: str
@@ -31,7 +31,7 @@ class Taint:
 class Node:
     """A node. `boot_id` is what its kubelet reported; `gpus` counts capacity, not what is free.
 
-    `cordoned_by` is the field manager that last changed `unschedulable`, empty where nobody is named.
+    `cordoned_by` is the field manager that last changed `unschedulable`, empty if unknown.
     """
 
     name: str
@@ -65,14 +65,14 @@ class Pod:
 
     @property
     def evictable(self) -> bool:
-        """Whether a drain has to evict it: not a daemon, not a static pod, not finished."""
+        """Whether a drain evicts it: not a DaemonSet pod, not a mirror pod, not completed."""
         daemon = self.controller is not None and self.controller.startswith("DaemonSet/")
         return not (daemon or self.mirror or self.phase in ("Succeeded", "Failed"))
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A PodDisruptionBudget: which pods it covers and how many of them may go now."""
+    """A PodDisruptionBudget: which pods it covers and how many of them may be evicted now."""
 
     namespace: str
     name: str
@@ -93,7 +93,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease; `holder` is empty when nobody holds it. `renewed_at` is by the holder's own clock."""
+    """A lease; `holder` is empty if nobody holds it. `renewed_at` is by the holder's clock."""
 
     holder: str
     renewed_at: datetime | None
@@ -166,7 +166,7 @@ def _taint(raw: Object) -> Taint:
 
 
 def _manager_of(meta: Object, *field: str) -> str:
-    """Return who owns a field by `managedFields`; `fieldsV1` nests one level for each part of its path."""
+    """Return the manager of a field by `managedFields`; `fieldsV1` nests one level for each part of the path."""
     for entry in meta.get("managedFields") or ():
         inner: Any = entry.get("fieldsV1") or {}
         for part in field:

@@ -1,8 +1,8 @@
-"""Kubernetes, reading only: nodes, pods, budgets, repairs, leases, and whose a token is.
+"""Reads from Kubernetes: nodes, pods, budgets, repairs, leases, and token reviews.
 
-Every question has three answers: a value, None (or nothing) when the server says that it is not there, and
-UnavailableError when nothing is known. Callers never see the difference between slow, down and forbidden:
-all are "unknown", and unknown acts on nothing.
+Each read has three results: a value, None (or nothing) if the server says that the object does not exist, and
+UnavailableError if nothing is known. Slow, down and forbidden are all "unknown", and on unknown the reconciler
+does not act.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from reconciler.kube.connection import REPAIRS, ApiResponse, Connection, Object,
 from reconciler.kube.objects import Budget, Lease, Node, Pod
 
 PAGE = 500
-"""Objects a page of a long list; the server's own default for chunked clients."""
+"""Objects per page of a long list; client-go's default."""
 
 NODE_EXTRA = "authentication.kubernetes.io/node-name"
-"""Names the node of a token that is bound to a pod (Kubernetes 1.32 and later)."""
+"""Holds the node of a token that is bound to a pod (Kubernetes 1.32 and later)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class TokenIdentity:
 
 
 class KubernetesReader:
-    """Asks the API server. Safe to use from many threads; every method raises UnavailableError."""
+    """Reads from the API server. Safe for many threads; every method raises UnavailableError."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @classmethod
     def connect(cls, kubeconfig: Path | None, timeout_seconds: float) -> "KubernetesReader":
-        """Return an observer; raises SettingsError when the kubeconfig cannot be used. Sends nothing yet."""
+        """Return a reader; raises SettingsError if the kubeconfig cannot be used. Sends nothing yet."""
         return cls(Connection(kubeconfig, timeout_seconds))
 
     def nodes(self) -> tuple[Node, ...]:
@@ -46,7 +46,7 @@ class KubernetesReader:
         return tuple(objects.node(raw) for raw in self._list("/api/v1/nodes"))
 
     def node(self, name: str) -> Node | None:
-        """Return the node, None when it is not registered."""
+        """Return the node, None if it is not registered."""
         raw = self._get(f"/api/v1/nodes/{name}")
         return None if raw is None else objects.node(raw)
 
@@ -61,25 +61,25 @@ class KubernetesReader:
         return tuple(objects.budget(raw) for raw in self._list("/apis/policy/v1/poddisruptionbudgets"))
 
     def repairs(self) -> tuple[Object, ...]:
-        """Return every Repair as it is stored; nothing while the resource is not defined yet."""
+        """Return every Repair as stored; nothing while the resource is not defined yet."""
         return tuple(self._list(REPAIRS, missing_is_empty=True))
 
     def repair(self, name: str) -> Object | None:
-        """Return the Repair as it is stored, None when there is none of that name."""
+        """Return the Repair as stored, None if there is none of that name."""
         return self._get(f"{REPAIRS}/{name}")
 
     def node_heartbeat(self, name: str) -> datetime | None:
-        """Return when the node's kubelet last renewed its lease, by the API server's word."""
+        """Return when the node's kubelet last renewed its lease, by the kubelet's clock."""
         lease = self.lease("kube-node-lease", name)
         return None if lease is None else lease.renewed_at
 
     def lease(self, namespace: str, name: str) -> Lease | None:
-        """Return the lease, None when there is none of that name."""
+        """Return the lease, None if there is none of that name."""
         raw = self._get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
         return None if raw is None else objects.lease(raw)
 
     def review_token(self, token: str, audience: str) -> TokenIdentity | None:
-        """Return whose token it is, None when the server does not accept it for `audience`."""
+        """Return the identity of a token, None if the server does not accept it for `audience`."""
         if not token:
             return None
         path = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -1,20 +1,20 @@
-"""What came of a write to Kubernetes, as values, and the marks that our writes leave. Pure."""
+"""Results of writes to Kubernetes, and the marks that they leave on a node. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
 
 FIELD_MANAGER: Final = "clusterwright-reconciler"
-"""Owner of what we write, as `managedFields` shows it."""
+"""Field manager of our writes in `managedFields`."""
 
 TAINT: Final = "clusterwright.dev/repair"
 """Key of our taint; its value is the action id."""
 
 CORDONED_BY: Final = "clusterwright.dev/cordoned-by"
-"""Annotation that says which action made the node unschedulable; absent when somebody else did."""
+"""Annotation with the id of the action that cordoned the node; absent if somebody else did."""
 
 
 class UnavailableError(Exception):
-    """The API server did not answer, or not usefully: nothing is known, try again later."""
+    """The API server gave no usable response: nothing is known, try again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Nothing was stored: somebody changed or removed the object since it was read. Read it again."""
+    """Nothing was stored: the object changed or was removed since it was read. Read it again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The eviction was accepted; the pod is gone when it is no longer listed."""
+    """The eviction was accepted. The pod is gone once it is no longer listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionBlocked:
-    """A disruption budget does not allow the eviction now. `budgets` are the names that the server gave."""
+    """A disruption budget does not allow the eviction now. `budgets` are the names in the response."""
 
     reason: str
     budgets: tuple[str, ...]
@@ -46,4 +46,4 @@ class EvictionBlocked:
 
 @dataclass(frozen=True, slots=True)
 class PodGone:
-    """That pod does not exist any more."""
+    """The pod does not exist any more."""

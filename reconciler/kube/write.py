@@ -1,8 +1,8 @@
-"""Kubernetes, writing: the only verbs with which anything of ours changes the cluster.
+"""Writes to Kubernetes: the only verbs that change the cluster.
 
-Each verb sends one request, never repeats it, and says what came of it as a value. UnavailableError means
-that nobody knows: the caller looks at the world before it tries again. Marks carry the action id, and only
-marks that carry it are taken off.
+Each verb sends one request, never repeats it, and returns the result as a value. UnavailableError means that
+the result is unknown: the caller reads the cluster before it tries again. Marks carry the action id, and an
+action removes only its own marks.
 """
 
 import re
@@ -23,7 +23,7 @@ from reconciler.kube.results import (
 )
 
 LEASE_SECONDS = 60
-"""Duration written into a lease. Expiry tells people that nobody works on the node; it grants nothing."""
+"""Duration of a lease. Expiry shows that nobody works on the node; it gives nobody else the lease."""
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -31,7 +31,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class KubernetesWriter:
-    """Writes to the API server. Safe to use from many threads; every verb may raise UnavailableError."""
+    """Writes to the API server. Safe for many threads; every verb may raise UnavailableError."""
 
     def __init__(self, connection: Connection, namespace: str) -> None:
         self._connection = connection
@@ -39,9 +39,9 @@ class KubernetesWriter:
         self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     def cordon(self, node: Node, action_id: str) -> Stored | Conflict:
-        """Put our taint on the node and make it unschedulable, claiming the cordon only if it is ours.
+        """Taint the node and make it unschedulable; claim the cordon only if it is ours.
 
-        Marks of an earlier action are taken over; the caller has made sure that it has ended.
+        It replaces the marks of an earlier action, which the caller knows to have ended.
         """
         ours = not node.unschedulable or (CORDONED_BY in node.annotations and _undisputed(node))
         taints = [each for each in node.taints if each.key != TAINT]
@@ -51,9 +51,9 @@ class KubernetesWriter:
         return self._patch_node(node, patch)
 
     def uncordon(self, node: Node, action_id: str) -> Stored | Conflict:
-        """Take off the taint of `action_id`, and make the node schedulable if that action cordoned it.
+        """Remove the taint of `action_id`, and make the node schedulable if that action cordoned it.
 
-        A node that somebody cordoned again since, by the word of `managedFields`, stays as it is.
+        If somebody else has cordoned the node since, by `managedFields`, it stays unschedulable.
         """
         taints = [each for each in node.taints if not (each.key == TAINT and each.value == action_id)]
         patch: Object = {"spec": {"taints": _raw(taints) or None}}
@@ -64,7 +64,7 @@ class KubernetesWriter:
         return self._patch_node(node, patch)
 
     def evict(self, pod: Pod) -> Evicted | EvictionBlocked | PodGone:
-        """Ask for the eviction of exactly this pod (by uid), honouring disruption budgets."""
+        """Evict exactly this pod (by UID), honouring PodDisruptionBudgets."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         body = {
             "apiVersion": "policy/v1",
@@ -83,7 +83,7 @@ class KubernetesWriter:
         return blocked
 
     def hold_lease(self, name: str, lease: Lease | None, holder: str, now: datetime) -> Stored | Conflict:
-        """Take or renew a lease as it was read; the caller has made sure that nobody else holds it."""
+        """Take or renew a lease as read; the caller knows that nobody else holds it."""
         renewed = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = {"holderIdentity": holder, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": renewed}
         if lease is None:
@@ -95,12 +95,12 @@ class KubernetesWriter:
         return self._write("PATCH", f"{self._leases}/{name}", patch, MERGE_PATCH)
 
     def release_lease(self, name: str, lease: Lease) -> Stored | Conflict:
-        """Leave a lease without a holder, if it is still as it was read."""
+        """Clear the holder of a lease if it has not changed since it was read."""
         patch = {"metadata": {"resourceVersion": lease.resource_version}, "spec": {"holderIdentity": None}}
         return self._write("PATCH", f"{self._leases}/{name}", patch, MERGE_PATCH)
 
     def create_repair(self, name: str, spec: Object) -> Stored | Conflict:
-        """Create the Repair; Conflict means that it is there already, which under our id is as good."""
+        """Create the Repair; Conflict means that it exists already."""
         body = {
             "apiVersion": "clusterwright.dev/v1alpha1",
             "kind": "Repair",
@@ -110,12 +110,12 @@ class KubernetesWriter:
         return self._write("POST", REPAIRS, body)
 
     def write_status(self, name: str, resource_version: str, status: Object) -> Stored | Conflict:
-        """Replace the Repair's status if nobody wrote it since `resource_version`; None removes a field."""
+        """Update the Repair's status if nobody wrote it since `resource_version`; None removes a field."""
         patch = {"metadata": {"resourceVersion": resource_version}, "status": status}
         return self._write("PATCH", f"{REPAIRS}/{name}/status", patch, MERGE_PATCH)
 
     def apply_crd(self, crd: Object) -> None:
-        """Server-side apply a CustomResourceDefinition, taking over fields that others set."""
+        """Apply a CustomResourceDefinition server-side, taking over fields that others set."""
         path = f"{CRDS}/{crd['metadata']['name']}"
         params = {"fieldManager": FIELD_MANAGER, "force": "true"}
         answer = self._connection.request("PATCH", path, crd, params, APPLY_PATCH)
@@ -123,7 +123,7 @@ class KubernetesWriter:
             raise refused("PATCH", path, answer)
 
     def apply_config_map(self, config_map: Object) -> None:
-        """Server-side apply a ConfigMap of our own namespace, taking over what others wrote into it."""
+        """Apply a ConfigMap of our namespace server-side, taking over fields that others set."""
         path = f"/api/v1/namespaces/{self._namespace}/configmaps/{config_map['metadata']['name']}"
         params = {"fieldManager": FIELD_MANAGER, "force": "true"}
         answer = self._connection.request("PATCH", path, config_map, params, APPLY_PATCH)
@@ -155,7 +155,7 @@ def _our_taint(action_id: str) -> Taint:
 
 
 def _raw(taints: list[Taint]) -> list[dict[str, Any]]:
-    """Return taints as they are sent; a node's taints are one atomic list, so all of them are."""
+    """Return all taints for a patch: a node's taints are one atomic list."""
     return [
         {
             "key": each.key,
@@ -168,9 +168,9 @@ def _raw(taints: list[Taint]) -> list[dict[str, Any]]:
 
 
 def _blocked(answer: ApiResponse) -> EvictionBlocked | None:
-    """Return what blocks an eviction, None when the answer is about something else.
+    """Return what blocks an eviction, None if the response has another reason.
 
-    A budget answers 429 with the cause `DisruptionBudget`; two budgets over one pod answer 500.
+    A budget that blocks gives 429 with the cause `DisruptionBudget`; two budgets for one pod give 500.
     """
     causes = (answer.body.get("details") or {}).get("causes") or ()
     texts = [str(each.get("message") or "") for each in causes if each.get("reason") == "DisruptionBudget"]

@@ -1,1 +1,1 @@
-"""Configuration → Kubernetes objects, one module a subject. Pure."""
+"""Configuration → Kubernetes objects, one module per subject. Pure."""

@@ -1,4 +1,4 @@
-"""The ConfigMap that brings each pool's check policy to its nodes, where agents read it as files."""
+"""The ConfigMap with each pool's check policy; the agents mount it and read it as files."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from checks.policy import Policy
 from reconciler.config.schema import Config
 
 NAME = "clusterwright-checks"
-"""Name of the ConfigMap; the agent's DaemonSet mounts it and our rights name it."""
+"""Name of the ConfigMap; the agent's DaemonSet and our RBAC rules refer to it."""
 
 
 def config_map(config: Config, namespace: str) -> dict[str, Any]:
-    """Return the ConfigMap with one key `<pool>.json` a pool; what is a default is left out of it."""
+    """Return the ConfigMap with one key `<pool>.json` per pool; defaults are left out."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

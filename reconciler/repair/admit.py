@@ -1,6 +1,6 @@
-"""Records in Git → Repair objects, and the outcomes of those that must not become one.
+"""Records in Git → Repair objects, and outcomes of the records that are not admitted.
 
-Nothing is dropped in silence: a record is admitted, refused with an outcome in Git, or named in the log.
+Each record is admitted, refused with an outcome in Git, or named in the log.
 """
 
 from datetime import datetime
@@ -9,7 +9,7 @@ import structlog
 
 from reconciler.incidents.admission import Admitted, NotAdmitted, UnreadableRecord
 from reconciler.incidents.records import RepairRecord
-from reconciler.kube.results import Conflict
+from reconciler.kube.results import Conflict, Stored, UnavailableError
 from reconciler.log import LogOnce
 from reconciler.repair import outcome
 from reconciler.repair.actions.registry import RefusedPlan, resolve
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class RecordAdmitter:
-    """Takes in the open records of Git. `unreadable` are files that are no records, for people to mend."""
+    """Admits the open records in Git. `unreadable` are files that are not valid records, for people to fix."""
 
     def __init__(self, clients: RepairClients, log_once: LogOnce) -> None:
         self._clients = clients
@@ -33,9 +33,9 @@ class RecordAdmitter:
     def admit(
         self, desired: Desired, records: RecordSource, existing: set[str], now: datetime
     ) -> tuple[bool, tuple[NotAdmitted, ...]]:
-        """Create the Repairs that may start; return whether there are new ones, and what was refused.
+        """Create the Repairs of admitted records; return whether there are new ones, and the refused records.
 
-        A record whose Repair is in `existing` is that Repair's own business.
+        Records with a Repair in `existing` are skipped: that Repair records its own outcome.
         """
         created, refused, unreadable = False, [], []
         for path in desired.open_records:
@@ -70,8 +70,15 @@ class RecordAdmitter:
         name = name_of(record)
         spec = RepairSpec(record_path=path, record_commit=commit, record=record)
         body = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-        if isinstance(self._clients.writer.create_repair(name, body), Conflict):
+        evidence, refused = record.evidence, ""
+        try:
+            result: Stored | Conflict = self._clients.writer.create_repair(name, body)
+        except UnavailableError as error:
+            # A record that the API server refuses must not block the others.
+            result, refused = Conflict(str(error)), str(error)
+        if self._log_once.is_new(f"create {path}", refused) and refused:
+            log.warning("repair not created", repair=name, node=evidence.node, reason=refused)
+        if isinstance(result, Conflict):
             return False
-        evidence = record.evidence
         log.info("repair admitted", repair=name, node=evidence.node, incident=evidence.incident)
         return True

@@ -1,4 +1,4 @@
-"""The outside systems of the repair controller, in one value."""
+"""The clients of the repair controller, in one value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from reconciler.source.recording import Recorder
 
 @dataclass(frozen=True, slots=True)
 class RepairClients:
-    """Every system that a repair touches. `connect` is asked in each pass, because a password may change."""
+    """Clients of every system that a repair uses. `connect` is called in each pass: a password may change."""
 
     reader: KubernetesReader
     writer: KubernetesWriter

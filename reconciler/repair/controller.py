@@ -1,7 +1,7 @@
-"""The repair controller: Git and Kubernetes as they are now → every open repair one act further.
+"""The repair controller: admits records from Git and advances every open repair.
 
-Each repair has a thread of the pool for as long as a pass takes, so that one machine's controller that hangs
-delays no other repair. Nothing is remembered that the next start would miss.
+Each repair uses a thread of the pool for one burst of passes, so that a BMC that hangs delays no other repair.
+All state that a restart needs is in Git and Kubernetes.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,12 +33,12 @@ from reconciler.source.recording import RecordUnavailableError
 log = structlog.get_logger()
 
 BURST = 30
-"""Passes over one repair in a row before its thread is given back; a whole reboot takes some twelve."""
+"""Most passes over one repair in a row before its thread is free again; a whole reboot takes about twelve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerIntervals:
-    """How often to look. A report older than `stale_after` or Git older than `git_valid` is unknown."""
+    """How often to look. Reports older than `stale_after` and a Git read older than `git_valid` count as unknown."""
 
     each_pass: timedelta
     git_poll: timedelta
@@ -49,8 +49,7 @@ class ControllerIntervals:
 class RepairController:
     """Reconciles repairs, one pass at a time. `clock` gives the time in UTC.
 
-    `desired` returns what Git said last; `pool` runs the passes over single repairs; `wake` asks for the next
-    pass at once.
+    `desired` returns the last read of Git; `pool` runs the passes over single repairs.
     """
 
     def __init__(
@@ -68,23 +67,24 @@ class RepairController:
         self._pool = pool
         self._log_once = LogOnce()
         self._admitter = RecordAdmitter(clients, self._log_once)
-        self._running: dict[str, Future[None]] = {}
+        self._running: dict[str, Future[datetime]] = {}
         self._due: dict[str, datetime] = {}
         self._seen: dict[str, datetime] = {}
         self._stopping = False
 
     @property
     def unreadable(self) -> tuple[UnreadableRecord, ...]:
-        """Files in Git that should be repair records and are not."""
+        """Files in Git that should be repair records and are not valid."""
         return self._admitter.unreadable
 
     def stop(self) -> None:
-        """Let every repair end the pass that it is in and begin no other; waits for them."""
+        """Let every repair finish its current pass and start no other; waits for them."""
         self._stopping = True
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def reconcile(self) -> bool:
-        """Admit records and give every due repair to a thread; True when new repairs wait for a next pass."""
+        """Admit records and advance every repair that is due; True if there are new repairs for the next pass."""
+        self._collect()
         try:
             repairs = self._read(self._clients.reader.repairs())
             created = self._admit(repairs)
@@ -116,31 +116,33 @@ class RepairController:
 
     def _record(self, refused: NotAdmitted, now: datetime) -> float:
         self._admitter.record(refused, now)
-        # By then Git was read again, and the record is not open any more.
+        # By then Git has been read again, and the record is not open any more.
         return self._intervals.git_valid.total_seconds()
 
     def _start(self, repairs: list[Repair]) -> None:
-        config = self._desired().config
-        names, now = {each.name for each in repairs}, self._clock()
-        self._seen = {name: self._seen.get(name, now) for name in names}
-        self._due = {key: at for key, at in self._due.items() if key in names or key.startswith("outcome ")}
-        self._running = {key: future for key, future in self._running.items() if not future.done()}
+        config, now = self._desired().config, self._clock()
+        self._seen = {each.name: self._seen.get(each.name, now) for each in repairs}
         if config is None:
             return
-        in_repair = {each.node for each in repairs if each.status.phase is Phase.RUNNING}
         pending = [each for each in repairs if each.status.phase is Phase.PENDING]
+        for repair in repairs:
+            if repair.status.phase is not Phase.PENDING:
+                self._submit_burst(repair)
+        in_repair = {each.node for each in repairs if each.status.phase is Phase.RUNNING}
+        # Running repairs go on even if the nodes cannot be listed.
         nodes = self._clients.reader.nodes() if pending else ()
-        for repair in sorted(repairs, key=lambda each: (each.spec.record.approved_at, each.name)):
-            waits = ""
-            if repair.status.phase is Phase.PENDING:
-                waits = _no_capacity(repair, config, nodes, in_repair)
-                in_repair |= set() if waits else {repair.node}
-            self._submit(repair.name, partial(self._burst, repair.name, waits, self._seen[repair.name]))
+        for repair in sorted(pending, key=lambda each: (each.spec.record.approved_at, each.name)):
+            waits = _no_capacity(repair, config, nodes, in_repair)
+            in_repair |= set() if waits else {repair.node}
+            self._submit_burst(repair, waits)
+
+    def _submit_burst(self, repair: Repair, waits: str = "") -> None:
+        self._submit(repair.name, partial(self._burst, repair.name, waits, self._seen[repair.name]))
 
     def _burst(self, name: str, waits: str, seen: datetime) -> float:
-        """Take one repair as far as it goes without waiting; return the seconds until it wants to go on.
+        """Advance one repair until it has to wait; return the seconds until its next pass.
 
-        `seen` is when it was first seen.
+        `seen` is when the repair was first seen.
         """
         for _ in range(BURST):
             raw, config = self._clients.reader.repair(name), self._desired().config
@@ -172,23 +174,29 @@ class RepairController:
         )
 
     def _submit(self, key: str, work: Callable[[], float]) -> None:
-        running = self._running.get(key)
-        if running is not None and not running.done():
-            return
-        if key not in self._due or self._due[key] <= self._clock():
+        if key not in self._running and key not in self._due:
             self._running[key] = self._pool.submit(self._work, key, work)
 
-    def _work(self, key: str, work: Callable[[], float]) -> None:
+    def _collect(self) -> None:
+        """Remember when finished work is due again, and forget what is due now."""
+        ended = {key: future for key, future in self._running.items() if future.done()}
+        self._running = {key: future for key, future in self._running.items() if key not in ended}
+        self._due |= {key: future.result() for key, future in ended.items()}
+        now = self._clock()
+        self._due = {key: at for key, at in self._due.items() if at > now}
+
+    def _work(self, key: str, work: Callable[[], float]) -> datetime:
+        """Do the work and return when it is due again; after an error that is the usual interval."""
         after, trouble = self._intervals.each_pass.total_seconds(), ""
         try:
             after = work()
         except (UnavailableError, RecordUnavailableError) as error:
             trouble = str(error)
         except Exception:
-            # A fault of ours in one repair must not end the others, nor itself in silence.
+            # A bug must be visible, and must not affect other repairs.
             log.exception("pass failed", repair=key)
         self._say(key, trouble)
-        self._due[key] = self._clock() + timedelta(seconds=after)
+        return self._clock() + timedelta(seconds=after)
 
     def _report(self, repair: Repair, result: Pass) -> None:
         old, new = repair.status, result.status

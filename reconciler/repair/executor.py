@@ -1,15 +1,14 @@
-"""Walks the steps of one repair, one pass at a time, and brings every ending to its end.
+"""Runs the steps of one repair, one pass at a time, and releases and records a repair that has ended.
 
-A pass asks the steps in order whether they are done, by the world's word, lets at most one thing happen, and
-returns. The journal is written before that thing and after it, each time only if nobody else wrote it since
-it was read: of two reconcilers, one acts and the other finds out that it lost. What a crash interrupts, the
-next pass looks at.
+A pass looks at the steps in order to see whether they are done, performs at most one act, and returns. It writes
+the journal before and after the act, each time only if nobody else has written it since it was read: of two
+reconcilers, one acts and the other gets a conflict. After a crash, the next pass looks at the cluster again.
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.incidents.admission import NotAdmitted
+from reconciler.incidents.admission import NO_RECORD, NotAdmitted, UnreadableRecord
 from reconciler.incidents.progress import Phase, StepState
 from reconciler.kube.results import Conflict
 from reconciler.repair import journal, outcome
@@ -23,15 +22,15 @@ SUCCESS: Final = "the node is back in service"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a pass left behind: when to look again (seconds), None when nothing is left to do."""
+    """Result of a pass: when to look again (seconds, None if nothing is left to do), and the new status."""
 
     after: float | None
     status: RepairStatus
 
 
 class Executor:
-    """Carries out one repair in one pass. Every method may raise UnavailableError or RecordUnavailableError
-    when the outside does not answer; nothing is lost, the next pass looks again.
+    """Advances one repair by one pass. Every method may raise UnavailableError or RecordUnavailableError; nothing
+    is lost then, because the next pass looks again.
     """
 
     def __init__(self, repair: Repair, context: StepContext, recorder: Recorder) -> None:
@@ -40,7 +39,7 @@ class Executor:
         self._recorder = recorder
 
     def advance(self) -> Pass:
-        """Take the repair at most one act further."""
+        """Advance the repair by at most one act."""
         status = self._repair.status
         if status.phase.final:
             return self.conclude()
@@ -51,14 +50,20 @@ class Executor:
                 return self._walk(steps)
 
     def hold_back(self, reason: str) -> Pass:
-        """Let a repair that may not start yet say why; it ends when its record does not stand any more."""
-        judged = self._context.records.judge(self._repair.spec.record_path, self._context.now)
-        if isinstance(judged, NotAdmitted):
-            return self._settle(self._repair.status, None, End(judged.phase, judged.reason))
-        return self._settle(self._repair.status, None, Again(reason, LATER))
+        """Tell people why a repair may not start yet; end it if its record does not stand any more."""
+        status = self._repair.status
+        if status.phase is not Phase.PENDING:
+            # Another reconciler has started it since the nodes in repair were counted.
+            return self.advance()
+        match self._context.records.judge(self._repair.spec.record_path, self._context.now):
+            case NotAdmitted(_, _, phase, why):
+                return self._settle(status, None, End(phase, why))
+            case UnreadableRecord():
+                return self._settle(status, None, End(Phase.FAILED, NO_RECORD))
+        return self._settle(status, None, Again(reason, LATER))
 
     def conclude(self) -> Pass:
-        """Give back what an ended repair holds, then record its outcome; each is repeated until it is done."""
+        """Release what an ended repair holds, then record its outcome; each is retried until it is done."""
         status = self._repair.status
         if not status.released:
             return self._release()
@@ -94,19 +99,16 @@ class Executor:
         return self._settle(status, None, End(Phase.SUCCEEDED, SUCCESS))
 
     def _late(self, status: RepairStatus, step: Step, found: Again | NotDone | End | Act) -> End | None:
-        """Return how the repair ends when a step that is not done is past its limit, None while it is not."""
+        """Return how the repair ends if the step is past its limit, None if it is not."""
         since = journal.first_look(status, step.name)
         limit = step.limit(self._context.config.policy)
         if not isinstance(found, (Again, Act)) or since is None or self._context.now - since <= limit:
             return None
         last = journal.entry(status, step.name)
         if last is not None and last.state is StepState.DONE:
-            # It was done and begins anew; its time begins anew too.
+            # The step was done and begins again, and so does its limit.
             return None
         phase = step.late if isinstance(found, Act) else found.late or step.late
-        if phase is Phase.LAPSED and journal.may_have_happened(status):
-            # Something may have happened to the node, so a person has to take over.
-            phase = Phase.HELD
         waits_for = status.message if isinstance(found, Act) else found.message
         return End(
             phase, f"{step.words.doing} took longer than {_minutes(limit.total_seconds())}: {waits_for}"
@@ -129,6 +131,9 @@ class Executor:
             case NotDone(message, facts):
                 return self._written(journal.not_done(status, name, message, now, facts), after=0)
             case End(phase, reason):
+                if phase is Phase.LAPSED and journal.may_have_happened(status):
+                    # The node may have been acted on, so a person has to take over.
+                    phase = Phase.HELD
                 owner = self._context.records.owner(self._repair.spec.record_path) or "operators"
                 ended = journal.end(status, phase, reason, now, owner if phase is Phase.HELD else "")
                 return self._written(ended, after=0)
@@ -141,10 +146,10 @@ class Executor:
         return journal.done(status, step, found.message, self._context.now, found.facts)
 
     def _release(self) -> Pass:
-        """Give back what the repair holds, the newest first, one thing a pass.
+        """Undo what the repair holds, newest first, at most one act per pass.
 
-        Marks that say "do not use this node" stay on a node that may have been acted on and is not known to
-        be well; so does what this version does not know how to give back.
+        The cordon and taint stay on a node that may have been acted on and is not known to be healthy, and so does
+        whatever this version does not know how to undo.
         """
         status, plan = self._repair.status, resolve(self._repair.spec.record.plan)
         unwell = journal.may_have_happened(status) and status.phase in (Phase.FAILED, Phase.HELD)
@@ -166,7 +171,7 @@ class Executor:
         return Pass(after, status)
 
     def _write(self, status: RepairStatus) -> Repair | None:
-        """Store the status if nobody else wrote it since the repair was read; None when somebody did."""
+        """Store the status if nobody else has written it since the repair was read; None if somebody has."""
         repair = self._repair
         if status == repair.status:
             return repair
@@ -178,9 +183,9 @@ class Executor:
 
 
 def _to_look_at(status: RepairStatus, steps: tuple[Step, ...]) -> list[Step]:
-    """Return the steps that this pass has to ask, in the plan's order.
+    """Return the steps that this pass has to look at, in the plan's order.
 
-    What comes before the destructive step has no meaning any more once that may have happened.
+    Once the destructive step may have happened, the steps before it are skipped, except renewed ones.
     """
     begun = journal.may_have_happened(status)
     destructive = next((index for index, step in enumerate(steps) if step.destructive), len(steps))

@@ -1,6 +1,6 @@
-"""The fleet's brake: how many nodes of a pool may be in repair at once. Pure.
+"""The guard: how many nodes of a pool may be in repair at once (safety rule 6). Pure.
 
-Asked before a repair takes its first lock; what it refuses waits and says so where people look.
+The controller asks it before a repair starts; a refused repair waits, and its status says why.
 """
 
 from collections.abc import Iterable
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NoCapacity:
-    """The fleet cannot spare the node now; the repair stays pending."""
+    """The pool cannot spare the node now; the repair stays pending."""
 
     reason: str
 
 
 def budget(pool_size: int, percent: int) -> int:
-    """Return how many nodes of a pool may be in repair at once: `percent` of it, at least one (rule 6)."""
+    """Return how many nodes of a pool may be in repair at once: `percent` of it, at least one."""
     return max(1, pool_size * percent // 100)
 
 
 def fleet_can_spare(
     node: str, pool: Iterable[str], in_repair: Iterable[str], percent: int
 ) -> NoCapacity | None:
-    """Return why `node` must wait, None when it may go out of service.
+    """Return why the repair of `node` must wait, None if it may start.
 
-    `pool` are the nodes of its pool, `in_repair` the nodes that run a repair now. A node that is in repair
-    already needs no new room.
+    `pool` are the nodes of its pool, `in_repair` the nodes with a running repair. A node that is in repair
+    already is within the budget.
     """
     members = set(pool)
     busy = members & set(in_repair)

@@ -1,7 +1,7 @@
-"""The journal of a repair: its status before → its status after, one thing that happened at a time. Pure.
+"""The journal of a repair: functions from its status before an event to its status after it. Pure.
 
-Intent is written before a side effect and what came of it afterwards, so whoever comes back after a crash
-knows what may have happened. Whether it did happen is asked of the world, not of the journal.
+The executor writes the intent before a side effect and the result afterwards, so that after a crash it is known
+what may have happened. Whether it did happen is read from the cluster, not from the journal.
 """
 
 from datetime import datetime
@@ -13,17 +13,17 @@ from reconciler.repair.step import NO_FACTS, Facts, Step
 
 
 def entry(status: RepairStatus, step: str) -> JournalEntry | None:
-    """Return the newest entry of a step, None when it was never looked at."""
+    """Return the newest entry of a step, None if it was never looked at."""
     return next((each for each in reversed(status.steps) if each.name == step), None)
 
 
 def first_look(status: RepairStatus, step: str) -> datetime | None:
-    """Return when a step was first looked at (UTC), over all its attempts; None when it never was."""
+    """Return when a step was first looked at (UTC), over all its attempts; None if it never was."""
     return next((each.started_at for each in status.steps if each.name == step), None)
 
 
 def is_done(status: RepairStatus, step: str) -> bool:
-    """Whether the newest entry of a step says done."""
+    """Whether the newest entry of a step is done."""
     last = entry(status, step)
     return last is not None and last.state is StepState.DONE
 
@@ -34,20 +34,20 @@ def may_have_happened(status: RepairStatus) -> bool:
 
 
 def attempts(status: RepairStatus, step: str) -> int:
-    """Return how often a step was tried, with or without effect."""
+    """Return the number of attempts at a step, with or without effect."""
     return sum(each.name == step and each.state is not StepState.WAITING for each in status.steps)
 
 
 def finished_at(status: RepairStatus, step: str) -> datetime | None:
-    """Return when the newest entry of a step ended, None while it has not."""
+    """Return when the newest entry of a step ended (UTC), None if it has not."""
     last = entry(status, step)
     return last.finished_at if last else None
 
 
 def looked(status: RepairStatus, step: str, message: str, now: datetime) -> RepairStatus:
-    """Return the status once a step was looked at and waits; its limit counts from the first look.
+    """Return the status after a step was looked at and waits; its limit counts from the first look.
 
-    A step that was done and has to wait again begins anew.
+    A step that was done and has to wait again starts over.
     """
     last = entry(status, step)
     if last is not None and last.state is StepState.DONE:
@@ -62,7 +62,7 @@ def looked(status: RepairStatus, step: str, message: str, now: datetime) -> Repa
 def intend(
     status: RepairStatus, step: Step, message: str, now: datetime, facts: Facts = NO_FACTS
 ) -> RepairStatus:
-    """Return the status before a side effect. A resumed step keeps its start, a new attempt adds an entry."""
+    """Return the status before a side effect. A resumed step keeps its start; a new attempt adds an entry."""
     last = entry(status, step.name)
     update: dict[str, Any] = {
         "state": StepState.INTENT, "finished_at": None, "message": message,
@@ -85,12 +85,15 @@ def intend(
 def done(
     status: RepairStatus, step: Step, message: str, now: datetime, facts: Facts = NO_FACTS
 ) -> RepairStatus:
-    """Return the status once a step was seen done; nothing changes when that stands there already."""
+    """Return the status after a step was found done; unchanged if the journal says so already."""
     last = entry(status, step.name)
     if last is not None and last.state is StepState.DONE:
         return status
     status = _holding(status, step, now)
-    update = {"state": StepState.DONE, "finished_at": now, "message": message, **_noted(facts)}
+    update = {
+        "state": StepState.DONE, "finished_at": now, "message": message,
+        "destructive": step.destructive, **_noted(facts),
+    }  # fmt: skip
     if last is None or last.state is StepState.NOT_DONE:
         fresh = JournalEntry(name=step.name, started_at=now, **update)
         return status.model_copy(update={"steps": (*status.steps, fresh)})
@@ -100,7 +103,7 @@ def done(
 def not_done(
     status: RepairStatus, step: str, message: str, now: datetime, facts: Facts = NO_FACTS
 ) -> RepairStatus:
-    """Return the status once an attempt is known to have had no effect; the next one gets its own entry."""
+    """Return the status after an attempt without effect; the next attempt gets its own entry."""
     last = entry(status, step)
     if last is None:
         return status
@@ -110,7 +113,7 @@ def not_done(
 
 
 def note(status: RepairStatus, step: str, facts: Facts) -> RepairStatus:
-    """Return the status with what a look found out."""
+    """Return the status with the facts of a look."""
     last, update = entry(status, step), _noted(facts)
     if last is None or not update:
         return status
@@ -118,29 +121,29 @@ def note(status: RepairStatus, step: str, facts: Facts) -> RepairStatus:
 
 
 def say(status: RepairStatus, step: str, message: str) -> RepairStatus:
-    """Return the status with what people should know now."""
+    """Return the status with the current step and message."""
     return status.model_copy(update={"step": step, "message": message})
 
 
 def remember(status: RepairStatus, before: PreState) -> RepairStatus:
-    """Return the status with the world as it was, which is taken only once."""
+    """Return the status with the state before the repair, which is taken only once."""
     return status if status.pre_state else status.model_copy(update={"pre_state": before})
 
 
 def gave_back(status: RepairStatus, step: str) -> RepairStatus:
-    """Return the status once nothing is left of what a step took."""
+    """Return the status after everything that a step took is released."""
     return status.model_copy(update={"undo": tuple(each for each in status.undo if each.step != step)})
 
 
 def end(status: RepairStatus, phase: Phase, reason: str, now: datetime, owner: str = "") -> RepairStatus:
-    """Return the status of an ended repair; `owner` is who takes over a held one. An ending never changes."""
+    """Return the status of an ended repair; `owner` takes over a held one. An ending never changes."""
     if status.phase.final:
         return status
     return status.model_copy(update={"phase": phase, "message": reason, "finished_at": now, "held_by": owner})
 
 
 def _holding(status: RepairStatus, step: Step, now: datetime) -> RepairStatus:
-    """Return the status with an undo entry for what the step takes."""
+    """Return the status with an undo entry for the step, if it needs one."""
     if step.undo is None or any(each.step == step.name for each in status.undo):
         return status
     return status.model_copy(update={"undo": (*status.undo, UndoEntry(step=step.name, taken_at=now))})

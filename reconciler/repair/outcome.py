@@ -1,4 +1,4 @@
-"""How a repair ended → the one commit that says so. Pure."""
+"""How a repair ended → the commit that records it. Pure."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from reconciler.source.recording import Commit
 
 
 def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Commit:
-    """Return the event that records how the repair of the record at `path` ended."""
+    """Return the commit that records how the repair of the record at `path` ended."""
     evidence = record.evidence
     outcome = RepairOutcome(
         action_id=record.action_id,
@@ -34,7 +34,7 @@ def of_repair(path: str, record: RepairRecord, status: RepairStatus) -> Commit:
 
 
 def of_refusal(refused: NotAdmitted, now: datetime) -> Commit:
-    """Return the event that records why a record was not carried out at all."""
+    """Return the commit that records why a record was refused."""
     record = refused.record
     outcome = RepairOutcome(
         action_id=record.action_id,

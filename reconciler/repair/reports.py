@@ -1,7 +1,7 @@
-"""The bot, asked for one thing: the newest report of a node, which is how findings are seen again.
+"""Reads the newest report of a node from the bot, to check the findings again.
 
-No report (None) and no answer (ReportsUnavailableError) are different: the first is a fact about the node,
-the second is "unknown", on which nothing acts.
+No report (None) and no usable response (ReportsUnavailableError) differ: the first is a fact about the node, the
+second is "unknown", on which nothing acts.
 """
 
 import ssl
@@ -15,7 +15,7 @@ from reconciler.repair.step import ReportsUnavailableError
 
 
 class NodeReports:
-    """Asks the bot at `bot_url`. The token is read again for each question; safe to use from many threads."""
+    """Reads reports from the bot at `bot_url`. The token file is read again for each request. Safe for many threads."""
 
     def __init__(self, bot_url: str, token_file: Path, ca_file: Path | None, timeout_seconds: float) -> None:
         verify = ssl.create_default_context(cafile=ca_file) if bot_url.startswith("https:") else False
@@ -23,7 +23,7 @@ class NodeReports:
         self._client = httpx.Client(base_url=bot_url, timeout=timeout_seconds, verify=verify, trust_env=False)
 
     def newest(self, node: str) -> HeldReport | None:
-        """Return the newest report the bot holds of `node` and its age, None when it holds none."""
+        """Return the newest report of `node` with its age in seconds, None if the bot holds none."""
         try:
             token = self._token_file.read_text(encoding="ascii").strip()
             headers = {"Authorization": f"Bearer {token}"}

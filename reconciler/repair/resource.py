@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import AwareDatetime, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime, ValidationError
 
 from reconciler.incidents.progress import JournalEntry, Phase
 from reconciler.incidents.records import RepairRecord
-from reconciler.incidents.value import RecordValue
+from reconciler.incidents.value import RecordValue, StatusValue
 
 
-class PreState(RecordValue):
-    """The world before the first side effect, to be restored or compared with.
+class PreState(StatusValue):
+    """The state before the first side effect, to restore or to compare with.
 
-    `machine` is the machine in its provider's terms and `gpus` the number of GPUs that make the node whole;
-    both are kept here because the node may lose its labels while it is away. `power` is as the provider saw it.
+    `machine` identifies the machine in its provider's terms, `gpus` is the number of GPUs that the node must have;
+    both are kept here because the node may lose its labels while it restarts. `power` is what the provider saw.
     """
 
     boot_id: str
@@ -27,22 +26,20 @@ class PreState(RecordValue):
     gpus: int = 0
 
 
-class UndoEntry(RecordValue):
-    """Something that the repair holds: the step that took it, and when. Ending the repair gives it back."""
+class UndoEntry(StatusValue):
+    """Something that the repair holds: the step that took it, and when (UTC). The end of the repair releases it."""
 
     step: str
     taken_at: AwareDatetime
 
 
-class RepairStatus(RecordValue):
+class RepairStatus(StatusValue):
     """Progress of a repair, in the custom resource's status.
 
-    `undo` lists what the repair holds, oldest first. `held_by` names who owns a held repair. `released` says
-    that everything is given back that is not to stay, `recorded` that Git has the outcome or needs none.
-    Fields of a newer version are kept by the API server and passed over here.
+    `undo` lists what the repair holds, oldest first. `held_by` is the owner of a held repair. `released` means
+    that everything that must not stay is released. `recorded` says where the outcome is in Git, or why it is not
+    there; it is empty until then. Times are UTC.
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
     phase: Phase = Phase.PENDING
     step: str = ""
@@ -59,7 +56,7 @@ class RepairStatus(RecordValue):
 
 
 class RepairSpec(RecordValue):
-    """The record, as the custom resource carries it, with where in Git it stands."""
+    """The record in the custom resource, with its path and commit in Git."""
 
     record_path: str
     record_commit: str
@@ -68,7 +65,7 @@ class RepairSpec(RecordValue):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A Repair as read: the record, its journal, and the version that a write must still find."""
+    """A Repair as read: the record, its status, and the resource version that a write requires."""
 
     name: str
     resource_version: str
@@ -97,7 +94,7 @@ def name_of(record: RepairRecord) -> str:
 
 
 def read_repair(raw: Mapping[str, Any]) -> Repair | str:
-    """Return the Repair in a raw object, or why it is none."""
+    """Return the Repair in a raw object, or why it is not a valid one."""
     try:
         spec = RepairSpec.model_validate(raw.get("spec"))
         status = RepairStatus.model_validate(raw.get("status") or {})

@@ -1,7 +1,7 @@
-"""Step: one thing that a repair does, as a value; what it is given, and what it may answer. Pure.
+"""Step: one part of a repair, as a value, with its context and its possible results. Pure.
 
-A step looks at the world and answers; it changes nothing itself. When something has to be done it answers
-`Act`, and the executor writes the intent into the journal before it lets it happen.
+A step looks at the cluster and returns a result; it changes nothing itself. If something has to be done it
+returns `Act`, and the executor writes the intent into the journal before it calls it.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,14 +19,14 @@ from reconciler.repair.providers.provider import Provider, ProviderKind
 from reconciler.repair.resource import PreState, Repair
 
 SOON = 1.0
-"""Seconds until a step wants to look again at something that takes seconds."""
+"""Seconds until the next look at something that takes seconds."""
 
 LATER = 5.0
-"""Seconds until a step wants to look again at something that takes minutes or is down."""
+"""Seconds until the next look at something that takes minutes or is down."""
 
 
 class ReportsUnavailableError(Exception):
-    """The bot did not answer, or not usefully; try again later."""
+    """The bot gave no usable response; try again later."""
 
 
 class ClusterReader(Protocol):
@@ -52,35 +52,35 @@ class ClusterWriter(Protocol):
 
 
 class ReportReader(Protocol):
-    """The bot, asked for what it holds of a node."""
+    """The reports that the bot holds."""
 
     def newest(self, node: str) -> HeldReport | None:
-        """Return the newest report of `node`, None when there is none; raises ReportsUnavailableError."""
+        """Return the newest report of `node`, None if there is none; raises ReportsUnavailableError."""
         ...
 
 
 class RecordSource(Protocol):
-    """What Git says about repair records, as last read."""
+    """The repair records in Git, as last read."""
 
     def judge(self, path: str, now: datetime) -> Admission | RecordUnknown:
         """Return whether the record at `path` may be carried out now."""
         ...
 
     def stands(self, path: str, now: datetime) -> bool | None:
-        """Whether there is a record at `path`; None when nobody knows now."""
+        """Whether there is a record at `path`; None if that is unknown now."""
         ...
 
     def owner(self, path: str) -> str:
-        """Return the address of who approved the record, empty when that cannot be read."""
+        """Return the address of the record's first approver, empty if it cannot be read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """Everything that a step may look at and use. `now` is the time at which this pass began, in UTC.
+    """Everything that a step may use. `now` is the start of this pass, in UTC.
 
     A report that is older than `stale_after` proves nothing. `namespace` holds the leases. `kind` is the kind
-    of provider that the plan names. `clock` tells a step that must not act late what time it is by now.
+    of provider in the plan. `clock` returns the current time, for a step that must not act late.
     """
 
     reader: ClusterReader
@@ -98,7 +98,7 @@ class StepContext:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a look found out, for the journal. None and empty leave what stands there."""
+    """Facts that a look found, for the journal. None and empty keep the journal's value."""
 
     drain: DrainFact | None = None
     order: OrderFact | None = None
@@ -110,7 +110,7 @@ NO_FACTS = Facts()
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The step is done, by the world's word. The fields after `message` are kept in the journal."""
+    """The step is done, as observed in the cluster. The fields after `message` are kept in the journal."""
 
     message: str
     facts: Facts = NO_FACTS
@@ -120,9 +120,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Not done yet, or nothing is known: look again in `after` seconds.
+    """Not done yet, or unknown: look again in `after` seconds.
 
-    `message` says what it waits for. `late` overrides how the repair ends if the step's limit passes meanwhile.
+    `message` says what the step waits for. `late` overrides how the repair ends if the step's limit passes.
     """
 
     message: str
@@ -149,7 +149,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something must be done: the intent and its facts are written first, then `do` is called, once."""
+    """Something has to be done: the executor writes the intent and its facts, then calls `do` once."""
 
     intent: str
     do: Callable[[], Again | NotDone | End]
@@ -161,10 +161,9 @@ StepResult = Done | Again | NotDone | End | Act
 
 @dataclass(frozen=True, slots=True)
 class StepWords:
-    """How people read about a step: `doing` while it runs, `done` afterwards.
+    """The words for a step: `doing` while it runs, `done` afterwards.
 
-    `news` says when the step is worth a message of its own in the thread: once it has begun, once it is done,
-    or never.
+    `news` says when the step gets its own message in the thread: `begun`, `done`, or empty for never.
     """
 
     doing: str
@@ -174,9 +173,9 @@ class StepWords:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """How to give back what a step took. `look` answers Done once nothing of it is left.
+    """How to release what a step took. `look` returns Done once nothing of it is left.
 
-    With `keep` it stays when the destructive step may have happened and the node is not known to be well.
+    With `keep` it stays if the destructive step may have happened and the node is not known to be healthy.
     """
 
     look: Callable[[Repair, StepContext], Done | Act]
@@ -185,12 +184,12 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that a repair does.
+    """One part of a repair.
 
-    `limit` is how long it may take, counted from when it was first looked at; past it the repair ends in
-    `late`. `once` stays done once it was seen done; other steps are looked at in each pass until the
-    destructive step has begun. `renew` is looked at until the repair ends. `destructive` cannot be taken back.
-    `undo` gives back what it took.
+    `limit` is how long it may take, counted from the first look (safety rule 16); after that the repair ends in
+    `late`. A `once` step stays done; other steps are looked at in each pass until the destructive step has begun.
+    A `renew` step is looked at until the repair ends. A `destructive` step cannot be undone. `undo` releases what
+    the step took. A step that returns NotDone must be `once`: its limit covers all its attempts.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Judging a node by what is seen of it: does the order still stand, is it back, is it whole. Pure.
+"""Predicates about a node: does the approval still hold, is the node back, is it healthy. Pure.
 
-Each question answers None for yes, otherwise what is missing, in words for people.
+Each returns None for yes, otherwise what is missing, for people to read.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from reconciler.repair.resource import PreState
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Not known, or not yet: waiting may help."""
+    """Unknown, or not yet: waiting may help."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """The world is not what was approved: no waiting will help."""
+    """The node is not as approved: waiting does not help."""
 
     reason: str
 
@@ -31,7 +31,7 @@ class Void:
 def still_stands(
     evidence: Evidence, node: Node | None, held: HeldReport | None, stale_after: timedelta
 ) -> Missing | Void | None:
-    """Whether node, boot and findings are still those of the evidence, by a fresh report."""
+    """Return None if node, boot and findings are still those of the evidence, by a fresh report."""
     if node is None:
         return Void("the node is not registered any more")
     if node.uid != evidence.node_uid:
@@ -53,7 +53,7 @@ def still_stands(
 
 
 def not_booted(node: Node | None, before: PreState) -> str | None:
-    """Return what keeps the node from being back after a restart: new boot id, Ready, whole inventory."""
+    """Return what is missing after a restart: a new boot id, Ready, or some GPUs."""
     if node is None:
         return "the node is not registered"
     if node.boot_id in ("", before.boot_id):
@@ -68,7 +68,7 @@ def not_booted(node: Node | None, before: PreState) -> str | None:
 def not_verified(
     held: HeldReport | None, boot_id: str, gpus: int, younger_than: timedelta, stale_after: timedelta
 ) -> str | None:
-    """What keeps the node from being healthy, by a report of this boot younger than both limits."""
+    """Return why the node is not verified by a report from this boot that is younger than both limits."""
     if held is None or held.report.boot_id != boot_id:
         return "no report from the new boot"
     if held.age_seconds > min(younger_than, stale_after).total_seconds():

@@ -21,7 +21,7 @@ def open_repository(git: GitSettings) -> Repository:
 
 
 def open_recorder(git: GitSettings, repository: Repository) -> Recorder:
-    """Return what writes to the incident branch; raises SettingsError. Sends nothing yet."""
+    """Return the recorder of the incident branch; raises SettingsError. Sends nothing yet."""
     committer = Person(git.committer_name, git.committer_email)
     if git.backend == "git":
         return GitRecorder(repository, git.incidents_branch, committer)

@@ -1,8 +1,8 @@
 """The git program, run by argv in one mirror: hardened, limited in time, killed as a group.
 
-Nothing of the machine's or the user's git configuration applies, hooks never run, links and submodules stay
-data, and only the transport that the configured URL names is allowed. The token travels in the environment of
-the one process that needs it: never in argv, a URL, a file or a log.
+The git configuration of the machine and the user does not apply, hooks never run, links and submodules stay
+data, and only the transport of the configured URL is allowed. The token is in the environment of the one process
+that needs it, never in argv, a URL, a file or a log.
 """
 
 import base64
@@ -35,22 +35,22 @@ HARDENED: Final = tuple(
     )
     for part in ("-c", setting)
 )
-"""Settings given with every command; they outrank whatever a repository says about itself."""
+"""Settings for every command; they override the repository's own configuration."""
 
 INHERITED: Final = (
     "PATH", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 )  # fmt: skip
-"""Variables of our own environment that git may see: how to reach the host, nothing else."""
+"""Environment variables that git may see: only those that it needs to reach the host."""
 
 
 class RepositoryUnavailableError(Exception):
-    """Git could not be read or reached now; what was read before stays valid. Try again later."""
+    """Git cannot be read or reached now. Earlier results stay valid; try again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a command ended. `reason` is the line of its errors that says why, without secrets."""
+    """The result of a command. `reason` is the line of its stderr that says why it failed, without secrets."""
 
     status: int
     output: bytes
@@ -60,7 +60,7 @@ class GitResult:
 class Git:
     """Runs git in the bare repository `directory` for the remote `url`.
 
-    `token_file` is read anew for each command that goes to the remote. `limit` is how long one command may
+    `token_file` is read again for each command that contacts the remote. `limit` is how long one command may
     take. Raises ValueError for a URL that carries credentials or could be taken for an option.
     """
 
@@ -78,9 +78,9 @@ class Git:
         remote: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Return how `git ARGV` ended; with `remote`, it is given the token.
+        """Run `git ARGV` and return its result; with `remote`, git gets the token.
 
-        Raises RepositoryUnavailableError when it cannot be run, or was killed at the time limit.
+        Raises RepositoryUnavailableError if git cannot be run or exceeds the time limit.
         """
         token = self._token() if remote else ""
         command = ("git", *HARDENED, f"--git-dir={self.directory}", *argv)
@@ -126,7 +126,7 @@ class Git:
 
     def _reason(self, errors: bytes, token: str) -> str:
         line = mask(_telling_line(errors), token)
-        # Without a terminal git cannot ask for a user and says only that.
+        # Without a terminal git cannot ask for a user name, and reports only that.
         if "could not read Username" not in line and "Authentication failed" not in line:
             return line
         if self._token_file is None:
@@ -166,7 +166,7 @@ class Git:
 
 
 def mask(text: str, token: str) -> str:
-    """Return `text` without the token, in plain or as a header has it, and without credentials in URLs."""
+    """Return `text` without the token, plain or as in a header, and without credentials in URLs."""
     for secret in (token, _basic(token)) if token else ():
         text = text.replace(secret, "***")
     return re.sub(r"(://)[^/@\s]+@", r"\1***@", text)
@@ -177,7 +177,7 @@ def _basic(token: str) -> str:
 
 
 def _allowed_protocols(url: str) -> str:
-    """Return the protocols git may speak; raises ValueError for a URL that must not be used."""
+    """Return the protocols that git may use; raises ValueError for a URL that must not be used."""
     if not url or url.startswith("-"):
         raise ValueError(f"git url {url!r} is not a URL or a path")
     parts = urlsplit(url)
@@ -191,7 +191,7 @@ def _allowed_protocols(url: str) -> str:
 
 
 def _telling_line(errors: bytes) -> str:
-    """Return the line of git's errors that says why; advice that follows it is left out."""
+    """Return the line of git's stderr that says why it failed, without the advice that follows."""
     lines = [line.strip() for line in errors.decode(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote: error:"))]
     return (telling or lines or ["no reason given"])[-1]

@@ -19,13 +19,13 @@ from reconciler.source.repository import Repository
 
 RACE: Final = ("fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref", "stale info",
                "already exists", "incorrect old value")  # fmt: skip
-"""What git says of a push that another push overtook."""
+"""What git reports if another push was first."""
 
 
 class GitRecorder:
     """Records events by plain pushes from the mirror of `repository` to `branch`, which it creates if absent.
 
-    `committer` is who the program is. A branch whose history was rewritten is not written to.
+    `committer` is the program's identity. A branch with a rewritten history is not written to.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class GitRecorder:
         self._pace = pace or RetryPolicy(least_seconds=0.1, most_seconds=5.0)
 
     def record(self, event: Commit) -> str:
-        """Commit the event and return the commit's id; see `recorder.Recorder.record`."""
+        """Commit the event and return the commit's id; see `recording.Recorder.record`."""
         with self._repository.lock:
             try:
                 return record_on(self, event, self._pace)

@@ -1,7 +1,7 @@
-"""Follows Git: the configuration and the open repair records, as last read, and how long ago that was.
+"""Polls Git for the configuration and the open repair records, and remembers when it last read them.
 
-A failed read keeps what was read before, and its age grows: whoever acts asks for the age. One thread
-follows, any number read.
+A failed read keeps the previous result, which then grows old; callers check its age before they act. One thread
+polls; any number of threads read.
 """
 
 import threading
@@ -24,10 +24,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """What Git said at `read_at` (None: never).
+    """What Git held at `read_at` (None: never read).
 
-    `paths` are all files of the incidents, `files` the contents of those that judging needs. `config` is the
-    newest that was free of errors.
+    `paths` are all files of the incidents, `files` the contents of those that admission needs. `config` is the
+    newest configuration without errors.
     """
 
     config: Config | None = None
@@ -39,16 +39,16 @@ class Desired:
 
     @property
     def open_records(self) -> tuple[str, ...]:
-        """Paths of the records that nobody has recorded an outcome for."""
+        """Paths of the records without an outcome."""
         return open_records(self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class GitRecordSource:
-    """Answers for the records in `desired`, as long as it is younger than `valid_for`.
+    """Judges the records in `desired`, as long as it is younger than `valid_for`.
 
-    That a record is missing is believed of what was read since `since`, when the Repair was first seen:
-    another reconciler may have made it from a commit that came after our last read.
+    A record counts as missing only if Git was read after `since`, when the Repair was first seen: another
+    reconciler may have created it from a commit that is newer than our last read.
     """
 
     desired: Desired
@@ -56,7 +56,7 @@ class GitRecordSource:
     since: datetime | None = None
 
     def judge(self, path: str, now: datetime) -> Admission | RecordUnknown:
-        """Return whether the record at `path` may be carried out now; RecordUnknown when Git is."""
+        """Return whether the record at `path` may be carried out now; RecordUnknown if Git is too old."""
         if self.desired.config is None:
             return RecordUnknown("the configuration could not be read yet")
         if not self._is_fresh(now):
@@ -66,13 +66,13 @@ class GitRecordSource:
         return admit(path, self.desired.files, self.desired.config, now)
 
     def stands(self, path: str, now: datetime) -> bool | None:
-        """Whether there is a record at `path`; None when nobody knows now."""
+        """Whether there is a record at `path`; None if that is unknown now."""
         if path in self.desired.paths:
             return True
         return False if self._is_fresh(now) and self._is_recent() else None
 
     def owner(self, path: str) -> str:
-        """Return the address of the first who approved the record, empty when that cannot be read."""
+        """Return the address of the record's first approver, empty if it cannot be read."""
         return next(iter(approvers_of(path, self.desired.files)), "")
 
     def _is_recent(self) -> bool:
@@ -101,9 +101,9 @@ class GitSource:
             return self._desired
 
     def read(self, now: datetime) -> bool:
-        """Fetch and read what changed; True when there is news. Logs once what is wrong.
+        """Fetch and read what changed; True if there is news. Logs each problem once.
 
-        Never raises for what the host does.
+        Never raises if the host fails.
         """
         before = self.desired
         trouble = ""
@@ -144,7 +144,7 @@ class GitSource:
             log.error("configuration refused", commit=commit, faults=[str(fault) for fault in found.faults])
             return None
         if found.cluster != self._cluster:
-            log.error("configuration refused", commit=commit, faults=[f"it is of cluster {found.cluster}"])
+            log.error("configuration refused", commit=commit, faults=[f"it is for cluster {found.cluster}"])
             return None
         log.info("configuration read", commit=commit, pools=[pool.name for pool in found.pools])
         return found

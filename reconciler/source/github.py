@@ -1,8 +1,8 @@
-"""The GitHub door: records events through the REST API, and the only importer of PyGithub.
+"""Records events through GitHub's REST API. The only module that imports PyGithub.
 
-Only reads are repeated by the library. A write whose reply is lost is never sent again blindly: `record_on`
-reads the branch back and finds the event by its paths and its Decision-Id. Nothing here sleeps for a rate
-limit; the caller is told how long GitHub asked to wait.
+The library repeats only reads. After a lost reply a write is never sent again blindly: `record_on` reads the
+branch and finds the event by its paths and its Decision-Id. Nothing here sleeps for a rate limit; the error says
+how long GitHub asked to wait.
 """
 
 import json
@@ -31,7 +31,7 @@ from reconciler.source.recording import (
 )
 
 RACE: Final = ("fast forward", "fast-forward", "reference already exists", "reference does not exist")
-"""What GitHub says with status 422 (in lower case) of a ref that another writer moved first."""
+"""GitHub's message (in lower case) with status 422 if another writer moved the ref first."""
 
 READ_AGAIN: Final = Retry(
     total=2,
@@ -41,17 +41,16 @@ READ_AGAIN: Final = Retry(
     respect_retry_after_header=False,
     raise_on_status=False,
 )
-"""PyGithub's default repeats POST and PUT ten times, and so doubles what was done before a 502; and it
-sleeps in the calling thread for as long as a Retry-After says."""
+"""PyGithub's default repeats POST and PUT ten times, which doubles what was done before a 502, and sleeps in the
+calling thread for as long as Retry-After says."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitHubHost:
-    """A repository (`owner/name`) on a GitHub. `token_file` is read anew for every request.
+    """A repository (`owner/name`) on a GitHub. `token_file` is read again for every request.
 
-    `timeout` bounds each request; `between_writes` is the least time between two of them, as GitHub asks of
-    its users. Its limits (80 content writes a minute, 500 an hour) are the caller's to keep: one event is
-    three.
+    `timeout` bounds each request; `between_writes` is the least time between two writes, as GitHub asks.
+    The caller keeps GitHub's limits (80 content writes a minute, 500 an hour); one event takes three.
     """
 
     api_url: str
@@ -64,7 +63,7 @@ class GitHubHost:
 class GitHubRecorder:
     """Records events on `branch` in one ref update without force; creates the branch if it is absent.
 
-    `committer` is who the program is. Safe for several threads, one event at a time.
+    `committer` is the program's identity. Safe for several threads, one event at a time.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class GitHubRecorder:
             try:
                 return self._repository.get_git_ref(f"heads/{self._branch}").object.sha
             except UnknownObjectException:
-                # GitHub says "not found" of a repository that the token may not see, too.
+                # GitHub answers "not found" for a repository that the token may not see, too.
                 _ = self._repository.id
                 return None
 
@@ -139,7 +138,7 @@ class GitHubRecorder:
     def _only_adds(self, parent: GitCommit, commit: GitCommit, event: Commit) -> bool:
         """Whether the commit does nothing but create the event's files.
 
-        A read that lagged may have missed a file that stands; git's own comparison of two trees cannot.
+        A lagging read may have missed a file that exists; git's comparison of two trees cannot.
         """
         try:
             files = list(self._repository.compare(parent.sha, commit.sha).files)
@@ -159,7 +158,7 @@ class GitHubRecorder:
 
     @contextmanager
     def _log_once(self) -> Iterator[None]:
-        """Turn what the library raises into RecordUnavailableError with a reason people can act on."""
+        """Raise RecordUnavailableError, with a reason that people can act on, for the library's errors."""
         try:
             yield
         except GithubException as error:
@@ -171,7 +170,7 @@ class GitHubRecorder:
 
 
 class _FileToken(Auth.Auth):
-    """A token that lives in a file and may be replaced there at any time."""
+    """A token in a file that may be replaced at any time."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

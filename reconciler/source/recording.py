@@ -1,9 +1,8 @@
-"""The seam to Git's incident branch: one event is one commit that only ever creates files.
+"""Recording on the incident branch: one event is one commit, which only creates files.
 
-Two back ends implement `Recorder`: GitHub's API (`forge`) and a plain remote (`repository`). Both move the
-branch without force, so the first of two rivals wins and the other is told what stands there already. Both
-take the same way, `record_on`: it is written once, here, and each back end only says how its branch is read
-and moved.
+Two back ends implement `Recorder`: GitHub's API (`github`) and a plain remote (`git_recorder`). Both move the
+branch without force, so the first of two writers wins and the other learns what is there already. Both use
+`record_on`; a back end only defines how its branch is read and moved.
 """
 
 import random
@@ -27,11 +26,11 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One thing that happened: the files that record it and the words of its commit.
+    """An event: the files that record it and the message of its commit.
 
     `files` maps new paths to their text; none of them may exist. `trailers` become `Key: value` lines at the
     end of the message. `decision_id` finds the commit again after a lost reply; it is written as the trailer
-    `Decision-Id`. `author` is the person who decided, None when the program itself speaks.
+    `Decision-Id`. `author` is the person who decided, None for an event of the program itself.
 
     Raises ValueError for an event without files or with a path that is not a plain one.
     """
@@ -52,7 +51,7 @@ class Commit:
 
     @property
     def message(self) -> str:
-        """The commit message, trailers last. Nothing people typed can add or hide a trailer."""
+        """The commit message, trailers last. Text that people typed cannot add or hide a trailer."""
         lines = [
             f"{key}: {_one_line(value)}" for key, value in (*self.trailers, ("Decision-Id", self.decision_id))
         ]
@@ -68,7 +67,7 @@ def decision_id_of(message: str) -> str:
 
 
 class AlreadyRecordedError(Exception):
-    """A file of the event exists already and was not written by this event: somebody else decided first."""
+    """A file of the event exists already and belongs to another event: somebody else decided first."""
 
     def __init__(self, path: str, commit: str) -> None:
         super().__init__(f"{path} exists already at {commit}; read it to see who decided")
@@ -94,7 +93,7 @@ class Recorder(Protocol):
         """Commit the event and return the commit's id.
 
         Recording the same event twice returns the first commit's id. Raises AlreadyRecordedError when another
-        event holds one of the paths, RecordUnavailableError when the outcome is that nothing is known to be
+        event holds one of the paths, RecordUnavailableError if it is not known whether the event is
         recorded.
         """
         ...
@@ -109,7 +108,7 @@ class PathAddition:
 
 
 class IncidentBranch(Protocol):
-    """How a back end reads and moves the branch. All three raise RecordUnavailableError."""
+    """How a back end reads and moves the branch. Every method raises RecordUnavailableError."""
 
     def tip(self) -> str | None:
         """Return the commit the branch is at now, as the host says; None when there is no branch."""
@@ -126,7 +125,7 @@ class IncidentBranch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a lost race is run again, and how long to wait before: full jitter, doubling each time."""
+    """How often to retry after a lost race, and how long to wait: full jitter, doubling each time."""
 
     tries: int = 5
     least_seconds: float = 0.5
@@ -135,7 +134,7 @@ class RetryPolicy:
     uniform: Callable[[float, float], float] = random.uniform
 
     def wait(self, lost: int) -> None:
-        """Wait after the race was lost for the `lost`-th time (from 1)."""
+        """Wait after the race was lost `lost` times (from 1)."""
         most = min(self.most_seconds, self.least_seconds * 2**lost)
         self.sleep(self.uniform(self.least_seconds, most))
 
@@ -155,14 +154,14 @@ def record_on(branch: IncidentBranch, event: Commit, pace: RetryPolicy) -> str:
             return commit
         if lost < pace.tries:
             pace.wait(lost)
-    raise RecordUnavailableError(f"the incident branch did not stay still for any of {pace.tries} tries")
+    raise RecordUnavailableError(f"the incident branch changed during each of {pace.tries} tries")
 
 
 def _append(branch: IncidentBranch, tip: str | None, event: Commit) -> str | None:
     try:
         return branch.append(tip, event)
     except RecordUnavailableError:
-        # The reply may be all that was lost: what the branch says now decides.
+        # Perhaps only the reply was lost: the branch decides.
         now = branch.tip()
         if now is not None and now != tip and (standing := _standing(branch, now, event)) is not None:
             return standing
@@ -186,6 +185,6 @@ def _one_line(text: str) -> str:
 
 
 def _body(text: str) -> str:
-    """Return people's text for a commit body: a line of dashes would end the message for trailer readers."""
+    """Return text for a commit body without lines of dashes, which would end the message for trailer parsers."""
     lines = ["".join(c if c.isprintable() else " " for c in line).rstrip() for line in text.splitlines()]
     return "\n".join(f" {line}" if line.startswith("---") else line for line in lines).strip("\n")

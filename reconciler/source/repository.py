@@ -1,8 +1,8 @@
 """A bare mirror of the cluster's repository, which is fetched and read.
 
-There is no work tree: files are read as blobs out of a commit, so symlinks, submodules, filters and hooks of
-whoever may write to the repository stay data. A branch whose history was rewritten keeps its last good tip
-here until somebody accepts the new one.
+There is no work tree: files are read as blobs out of a commit, so symlinks, submodules, filters and hooks in
+the repository stay data. If the history of a branch was rewritten, the mirror keeps the last good tip until
+somebody accepts the new one.
 """
 
 import re
@@ -20,7 +20,7 @@ from reconciler.source.recording import (
 )
 
 BRANCH: Final = re.compile(r"(?!.*(\.\.|//|\.lock(/|$)))[A-Za-z0-9][A-Za-z0-9._/-]*(?<![./])")
-"""Branch names that are passed to git: a letter or digit first, nothing with a meaning of its own."""
+"""Branch names that may be passed to git: they begin with a letter or digit and hold no special characters."""
 
 COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 """A full commit id, SHA-1 or SHA-256."""
@@ -48,7 +48,7 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenBranch:
-    """A branch that no longer contains the commit we knew: `new` is what the host has, None if deleted."""
+    """A branch that no longer contains the commit that we knew. `new` is the host's tip, None if it is deleted."""
 
     branch: str
     old: str
@@ -58,9 +58,9 @@ class RewrittenBranch:
 class Repository:
     """A bare mirror of `branches` of `url` in the directory `mirror`, which one program owns.
 
-    Safe for several threads: fetching and pushing take a lock, reading does not. `token_file` is read anew
+    Safe for several threads: fetching and pushing take a lock, reading does not. `token_file` is read again
     for every command. Raises ValueError for a URL or a branch name that must not be used; every method
-    raises RepositoryUnavailableError when git fails, and what was fetched before stays readable.
+    raises RepositoryUnavailableError if git fails; what was fetched before stays readable.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Repository:
         self._limit = limit
 
     def fetch(self) -> tuple[RewrittenBranch, ...]:
-        """Bring the branches up to date; return those whose history was rewritten and so kept their tip.
+        """Fetch the branches; return those with a rewritten history, which keep their tip.
 
         A branch that never existed is no error. Costs one round trip when nothing changed.
         """
@@ -101,7 +101,7 @@ class Repository:
             return (*(each for each in rewrites if each is not None), *gone)
 
     def accept(self, rewrite: RewrittenBranch) -> None:
-        """Take the rewritten branch as it is now: the tip becomes `new`, or none when the branch is gone."""
+        """Accept the rewritten branch: its tip becomes `new`, or none if the branch is deleted."""
         with self.lock:
             ref = f"refs/heads/{rewrite.branch}"
             argv = ("-d", ref, rewrite.old) if rewrite.new is None else (ref, rewrite.new, rewrite.old)
@@ -124,7 +124,7 @@ class Repository:
     def read(self, commit: str, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of the plain files among `paths` at `commit`.
 
-        What is absent, a symlink or a submodule has no entry in the answer.
+        Paths that are absent, symlinks or submodules have no entry in the result.
         """
         asked = list(dict.fromkeys(paths))
         blobs: dict[str, str] = {}
@@ -151,7 +151,7 @@ class Repository:
             return None
         form = "--format=%H%x00%(trailers:key=Decision-Id,valueonly,separator=%x2C)%x00"
         raw = self.git.ask("log", "--diff-filter=A", "--no-renames", form, commit, "--", path)
-        # The oldest addition: one made later would need a deletion between, which records never have.
+        # The oldest addition: a later one would need a deletion first, and records are never deleted.
         fields = raw.decode(errors="replace").split("\0")
         return PathAddition(fields[-3].strip(), fields[-2].strip())
 
@@ -172,7 +172,7 @@ class Repository:
         oldest = time.time() - 2 * self._limit.total_seconds()
         stale = [*self._mirror.glob("*.lock"), *self._mirror.glob("refs/**/*.lock")]
         for lock in stale:
-            # Whoever made it is long killed: no command of ours lives half that long.
+            # The process that made it has been killed long ago: no command of ours runs half that long.
             if lock.stat().st_mtime < oldest:
                 lock.unlink(missing_ok=True)
 

@@ -7,11 +7,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -27,11 +28,11 @@ from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, U
 from reconciler.repair.reports import NodeReports
 from reconciler.settings import GitSettings
 from reconciler.source.git_recorder import GitRecorder
-from reconciler.source.git_source import GitSource
+from reconciler.source.git_source import Desired, GitSource
 from reconciler.source.recording import Person
 from reconciler.source.repository import Repository
 from tests.lab.kube.kube import Kube
-from tests.reconciler.harness import CONFIG, NEW, STALE, START, BmcClient, CrashPoint, NodeHarness
+from tests.reconciler.harness import CONFIG, STALE, START, BmcClient, CrashPoint, NodeHarness
 
 INTERVALS = ControllerIntervals(
     each_pass=timedelta(seconds=0.1),
@@ -131,8 +132,20 @@ class Machines:
         return BmcClient(self.harnesses[machine.rsplit("/", 1)[-1]].bmc, CrashPoint())
 
 
+class InlinePool(Executor):
+    """Runs what it is given at once, in the caller's thread."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(work(*args, **kwargs))
+        return future
+
+
 class ClusterHarness:
-    """Sites in a pool of their own; `run` starts a reconciler for them."""
+    """Nodes in a pool of their own; `run` starts a reconciler for them.
+
+    `account` is the kubeconfig of the repairs, `applier` that of the configuration.
+    """
 
     def __init__(self, harnesses: list[NodeHarness], workdir: Path) -> None:
         self.harnesses = {harness.node: harness for harness in harnesses}
@@ -140,9 +153,12 @@ class ClusterHarness:
         self.host = GitHost(workdir)
         self.hangs: dict[str, threading.Event] = {}
         self.started = time.monotonic()
+        self.looks: list[Desired] = []
+        self.account = self.applier = harnesses[0].kube.admin_kubeconfig
         pool = f"pool-{harnesses[0].node}"
         for harness in harnesses:
-            harness.bmc.delay = timedelta(seconds=0.5)
+            harness.bmc.delay = harness.bmc.off = timedelta(seconds=0.5)
+            harness.agent_delay = timedelta(seconds=0.3)
             harness.patch_node({"metadata": {"labels": {"pool": pool}}})
         self.config = CONFIG.replace(b"pool: h100", b"pool: " + pool.encode())
         self.host.commit("main", {"cluster.yaml": self.config})
@@ -164,22 +180,40 @@ class ClusterHarness:
 
     def reconciler(self, intervals: ControllerIntervals = INTERVALS) -> Reconciler:
         """Return the whole reconciler, wired as the program wires it."""
-        harness, repository = next(iter(self.harnesses.values())), self.repository()
-        connection = Connection(harness.kube.admin_kubeconfig, 5)
-        writer = KubernetesWriter(connection, "clusterwright")
-        clients = RepairClients(
+        repository = self.repository()
+        source, pool = self.git_source(repository), ThreadPoolExecutor(4)
+        clients = self.clients(repository)
+
+        def desired() -> Desired:
+            self.looks.append(source.desired)
+            return source.desired
+
+        controller = RepairController(clients, desired, intervals, self.clock, pool)
+        crds, hour = definitions(PACKAGED), timedelta(hours=1)
+        writer = KubernetesWriter(Connection(self.applier, 5), "clusterwright")
+        applier = ConfigController(writer, "clusterwright", crds, hour, self.clock)
+        return connect_loops(source, controller, applier, intervals, self.clock)
+
+    def clients(self, repository: Repository) -> RepairClients:
+        """Return the outside systems of a repair controller."""
+        harness = next(iter(self.harnesses.values()))
+        connection = Connection(self.account, 5)
+        return RepairClients(
             reader=KubernetesReader(connection),
-            writer=writer,
+            writer=KubernetesWriter(connection, "clusterwright"),
             reports=NodeReports(harness.bot.url, harness.token_file, None, 5),
             recorder=GitRecorder(repository, "incidents", Person("Clusterwright", "clusterwright@localhost")),
             connect=lambda _kind: Machines(self.harnesses, self.hangs),
             namespace="clusterwright",
         )
-        source, pool = self.git_source(repository), ThreadPoolExecutor(4)
-        controller = RepairController(clients, lambda: source.desired, intervals, self.clock, pool)
-        crds, hour = definitions(PACKAGED), timedelta(hours=1)
-        applier = ConfigController(writer, "clusterwright", crds, hour, self.clock)
-        return connect_loops(source, controller, applier, intervals, self.clock)
+
+    def controller_by_hand(self) -> RepairController:
+        """Return a controller that does everything within `reconcile`, after one look at Git."""
+        repository = self.repository()
+        source = self.git_source(repository)
+        source.read(self.clock())
+        clients = self.clients(repository)
+        return RepairController(clients, lambda: source.desired, INTERVALS, self.clock, InlinePool())
 
     @contextmanager
     def run(self, intervals: ControllerIntervals = INTERVALS) -> Iterator[Reconciler]:
@@ -208,6 +242,11 @@ class ClusterHarness:
             assert time.monotonic() < until, "it did not happen"
             time.sleep(0.05)
 
+    def wait_passes(self, passes: int, path: str) -> None:
+        """Return once the reconciler has made so many whole passes that knew of the file at `path` in Git."""
+        # A pass looks at Git at least twice: for its records, and for the configuration.
+        self.wait(lambda: sum(path in each.paths for each in list(self.looks)) > 2 * (passes + 1))
+
     def outcomes(self) -> list[str]:
         """Return the paths of the outcomes in Git."""
         paths = self.host.show("ls-tree", "-r", "--name-only", "incidents").splitlines()
@@ -218,10 +257,6 @@ class ClusterHarness:
             for harness in self.harnesses.values():
                 harness.now = self.clock()
                 try:
-                    harness.bmc.run()
-                    harness.beat()
-                    harness.confirm_gone()
-                    if harness.raw_node()["status"]["nodeInfo"]["bootID"] == NEW:
-                        harness.report(NEW, age=0.0)
+                    harness.live()
                 except httpx.TransportError:
                     continue

@@ -1,3 +1,4 @@
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,8 +42,10 @@ def the_bot() -> Iterator[Bot]:
 
 
 @pytest.fixture
-def harness(kube: Kube, the_bot: Bot, tmp_path: Path) -> Iterator[NodeHarness]:
+def harness(
+    kube: Kube, the_bot: Bot, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[NodeHarness]:
     the_bot.down = False
-    made = NodeHarness(kube, the_bot, tmp_path)
+    made = NodeHarness(kube, the_bot, tmp_path, seed=zlib.crc32(request.node.name.encode()))
     yield made
     made.reports.close()

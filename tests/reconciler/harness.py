@@ -1,10 +1,15 @@
-"""One node under repair with everything around it, and time in the test's hand.
+"""One node under repair with everything around it, and a clock that the test moves.
 
 The API server is the lab's embedded one and the bot answers over HTTP; the machine can be told to misbehave,
 Git is files, and the clock is stepped. `NodeHarness.run` drives the executor as the loop does.
+
+The world is no kinder than the real one: a machine that restarts has no power for a while, its heartbeat
+stops, after 40 s its node is unreachable and tainted, and its last report grows old. Git was last read some
+seconds ago, and each call of the outside takes time. How long each takes is drawn from the test's own seed.
 """
 
 import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +52,11 @@ START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 STALE = timedelta(seconds=30)
 GPUS = 8
 MERGE = "application/merge-patch+json"
+GIT_POLL = timedelta(seconds=10)
+REPORT_INTERVAL = timedelta(seconds=10)
+MONITOR_GRACE = timedelta(seconds=40)
+"""Time without a heartbeat until the node-lifecycle controller says that a node is unreachable."""
+UNREACHABLE = "node.kubernetes.io/unreachable"
 OLD, NEW = "boot-old", "boot-new"
 FAULT = Finding(
     check="xid", subsystem="gpu", code="154", severity=Severity.CRITICAL, action=Action.REBOOT,
@@ -96,7 +106,7 @@ class CrashPoint:
     """Ends the process before or after its n-th change of the outside; None never does."""
 
     def __init__(self, at: int | None = None, *, after: bool = False) -> None:
-        self.at, self.after, self.count = at, after, 0
+        self.at, self.after, self.count, self.renewals = at, after, 0, 0
         self.before_change: Callable[[int], None] = lambda _number: None
         self.after_change: Callable[[int], None] = lambda _number: None
 
@@ -116,8 +126,8 @@ class CrashPoint:
 class CrashableConnection(Connection):
     """The wire to the API server of one process, which may be killed at any of its writes."""
 
-    def __init__(self, wire: Connection, crash: CrashPoint) -> None:
-        self._wire, self._crash = wire, crash
+    def __init__(self, wire: Connection, crash: CrashPoint, tick: Callable[[], None]) -> None:
+        self._wire, self._crash, self._tick = wire, crash, tick
 
     def request(
         self,
@@ -128,8 +138,10 @@ class CrashableConnection(Connection):
         content_type: str = "application/json",
     ) -> ApiResponse:
         send = self._wire.request
+        self._tick()
         if method == "GET":
             return send(method, path, body, params, content_type)
+        self._crash.renewals += method == "PATCH" and bool(((body or {}).get("spec") or {}).get("renewTime"))
         return self._crash.pass_through(lambda: send(method, path, body, params, content_type))
 
 
@@ -137,12 +149,15 @@ class CrashableConnection(Connection):
 class Bmc:
     """A machine that boots some time after an order, as machines do.
 
-    `obey` is what an order does to it once `delay` is over, `say` what the caller hears of the order, `knows`
-    what it hears later; `resets` are the orders that were carried out.
+    It loses power `delay` after an order and boots after another `off`: `lose_power` and `obey` say what that
+    does to the node. `say` is what the caller hears of the order, `knows` what it hears later; `resets` are
+    the orders that were carried out.
     """
 
-    obey: Callable[[str], None]
+    obey: Callable[[str], object]
+    lose_power: Callable[[datetime], None]
     clock: Callable[[], datetime]
+    off: timedelta
     delay: timedelta = timedelta(seconds=3)
     power: Power = Power.ON
     offered: frozenset[Order] = frozenset(Order)
@@ -151,16 +166,24 @@ class Bmc:
     knows: OrderOutcome = field(default_factory=lambda: OrderOutcome(OrderResult.UNKNOWN))
     ignores: int = 0
     due: list[tuple[datetime, str]] = field(default_factory=list)
+    boots: list[tuple[datetime, str]] = field(default_factory=list)
     resets: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """Carry out the orders whose time has come."""
+        """Carry out the orders that are due, and boot when the machine has been off long enough."""
         ready = [each for each in self.due if each[0] <= self.clock()]
         self.due = [each for each in self.due if each not in ready]
-        for _, order in ready:
+        for at, order in ready:
             self.resets.append(order)
-            self.obey(order)
+            self.power = Power.OFF
+            self.boots = [(at + self.off, order)]
+            self.lose_power(at)
+        for at, order in list(self.boots):
+            if at <= self.clock():
+                self.boots = []
+                self.power = Power.ON
+                self.obey(order)
 
 
 @dataclass
@@ -169,13 +192,16 @@ class BmcClient:
 
     bmc: Bmc
     crash: CrashPoint
+    tick: Callable[[], None] = lambda: None
 
     def observe(self, _machine: str, /) -> Machine | Unobservable:
+        self.tick()
         if self.bmc.blind:
             return Unobservable("BMC does not answer")
         return Machine(power=self.bmc.power, orders=self.bmc.offered)
 
     def act(self, _machine: str, _action_id: str, order: Order, /) -> OrderOutcome:
+        self.tick()
         return self.crash.pass_through(lambda: self._order(order))
 
     def outcome(self, _machine: str, _action_id: str, /) -> OrderOutcome:
@@ -258,15 +284,29 @@ def bot() -> Iterator[Bot]:
 
 
 class NodeHarness:
-    """A node `gpu-N` of its own with a fault, an approved record, and a Repair once `order` was called."""
+    """A node `gpu-N` of its own with a fault, an approved record, and a Repair once `order` was called.
 
-    def __init__(self, kube: Kube, bot: Bot, workdir: Path) -> None:
+    `seed` decides how long things take. `agent_delay` is the time from a boot to the agent's first report.
+    """
+
+    def __init__(self, kube: Kube, bot: Bot, workdir: Path, seed: int = 0) -> None:
         self.kube, self.bot, self.workdir = kube, bot, workdir
         self.node = f"gpu-{next(_numbers):04d}"
         self.now, self.beats = START, 0
-        self.bmc = Bmc(obey=lambda _order: self.boot(NEW), clock=lambda: self.now)
+        self.random = random.Random(seed)
+        self.git_lag = self._seconds(0, GIT_POLL.total_seconds())
+        self.agent_delay = self._seconds(2, 15)
+        self.boot_id, self.booted_at, self.reported_at = OLD, START, START
+        self.down_since: datetime | None = None
+        self.tainted = False
+        self.bmc = Bmc(
+            obey=lambda _order: self.boot(NEW),
+            lose_power=self.lose_power,
+            clock=lambda: self.now,
+            off=self._seconds(5, 70),
+        )
         self.incident_branch = FakeIncidentBranch()
-        self.git_valid = timedelta(days=1)
+        self.git_valid = timedelta(seconds=60)
         self.config = config()
         self.token_file = workdir / "token"
         self.token_file.write_text("example-token")
@@ -279,6 +319,9 @@ class NodeHarness:
         self.directory = f"incidents/2026/11/{self.incident}"
         self.path = f"{self.directory}/repair-1.yaml"
         self.files: dict[str, bytes] = {}
+
+    def _seconds(self, least: float, most: float) -> timedelta:
+        return timedelta(seconds=self.random.uniform(least, most))
 
     # ---- the node
 
@@ -296,6 +339,7 @@ class NodeHarness:
 
     def boot(self, boot_id: str, *, ready: bool = True, gpus: int = GPUS) -> None:
         """Let the kubelet report this boot."""
+        self.boot_id, self.booted_at, self.down_since = boot_id, self.now, None
         status = {
             "nodeInfo": {"bootID": boot_id},
             "capacity": {"nvidia.com/gpu": str(gpus)},
@@ -324,6 +368,7 @@ class NodeHarness:
     def report(self, boot_id: str, *findings: Finding, gpus: int | None = GPUS, age: float = 1.0) -> None:
         """Let the bot hold this report of the node."""
         seen = None if gpus is None else tuple(Gpu(address=f"0000:{n:02x}:00.0") for n in range(gpus))
+        self.reported_at = self.now - timedelta(seconds=age)
         self.bot.reports[self.node] = HeldReport(
             age_seconds=age,
             report=NodeReport(
@@ -394,6 +439,51 @@ class NodeHarness:
         params = {"fieldSelector": f"spec.nodeName={self.node}"}
         return list(self.kube.request("GET", "/api/v1/pods", params=params)[1]["items"])
 
+    # ---- its life
+
+    def live(self) -> None:
+        """Let everything around the repair catch up with the clock."""
+        self.bmc.run()
+        if self.down_since is None:
+            self.beat()
+            self.confirm_gone()
+            if self.tainted and self.now > self.booted_at:
+                # The controller takes its taints off some time after the node is ready again.
+                self._taint_unreachable(on=False)
+        elif self.now - self.down_since > MONITOR_GRACE and not self.tainted:
+            unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+            self.patch_node(unknown, "/status")
+            self._taint_unreachable(on=True)
+        self._agent()
+
+    def lose_power(self, at: datetime) -> None:
+        """Let the node fall silent; its last report is as old as it was then."""
+        self.down_since = at
+        held = self.bot.reports.get(self.node)
+        self.reported_at = at - timedelta(seconds=held.age_seconds if held else 0)
+
+    def _agent(self) -> None:
+        held, first = self.bot.reports.get(self.node), self.booted_at + self.agent_delay
+        if held is None or (self.boot_id == OLD and self.down_since is None):
+            return
+        if self.boot_id == NEW and self.down_since is None and self.now >= first:
+            self.report(NEW, age=((self.now - first) % REPORT_INTERVAL).total_seconds())
+        elif held.report.boot_id == OLD:
+            age = (self.now - self.reported_at).total_seconds()
+            self.bot.reports[self.node] = msgspec.structs.replace(held, age_seconds=age)
+
+    def _taint_unreachable(self, *, on: bool) -> None:
+        """Do as the node-lifecycle controller does; it finds the taints that it left, whatever we did."""
+        there = self.raw_node()["spec"].get("taints") or []
+        others = [each for each in there if each["key"] != UNREACHABLE]
+        assert len(there) - len(others) == (0 if on else 2), there
+        added = [
+            {"key": UNREACHABLE, "effect": effect, "timeAdded": "2026-11-30T12:00:00Z"}
+            for effect in ("NoSchedule", "NoExecute")
+        ]
+        self.patch_node({"spec": {"taints": [*others, *(added if on else [])]}})
+        self.tainted = on
+
     # ---- the order
 
     def record(self, *pods: str, **changes: Any) -> RepairRecord:
@@ -444,11 +534,14 @@ class NodeHarness:
 
     # ---- the program
 
-    def context(self, crash: CrashPoint | None = None) -> StepContext:
-        """Return the context of one pass, at the time that it is now."""
+    def context(self, crash: CrashPoint | None = None, *, moving: bool = False) -> StepContext:
+        """Return the context of one pass, at the time that it is now; `moving` lets the pass itself take time."""
         crash = crash or CrashPoint()
-        connection = CrashableConnection(self.wire, crash)
-        desired = Desired(self.config, "m", "i", frozenset(self.files), dict(self.files), self.now)
+        tick = self._tick if moving else lambda: None
+        connection = CrashableConnection(self.wire, crash, tick)
+        since_read = (self.now - START + self.git_lag) % GIT_POLL
+        paths, files = frozenset(self.files), dict(self.files)
+        desired = Desired(self.config, "m", "i", paths, files, self.now - since_read)
         if self.git_valid <= timedelta(0):
             desired = replace(desired, read_at=None)
         return StepContext(
@@ -457,13 +550,16 @@ class NodeHarness:
             reports=self.reports,
             records=GitRecordSource(desired, self.git_valid),
             kind=KIND,
-            provider=BmcClient(self.bmc, crash),
+            provider=BmcClient(self.bmc, crash, tick),
             config=self.config,
             namespace="clusterwright",
             stale_after=STALE,
             now=self.now,
             clock=lambda: self.now,
         )
+
+    def _tick(self) -> None:
+        self.now += self._seconds(0, 0.1)
 
     def repair(self) -> Repair:
         identity = action_id("example", self.node_uid, self.incident, 1)
@@ -475,10 +571,10 @@ class NodeHarness:
         return found
 
     def one_pass(self, crash: CrashPoint | None = None) -> Pass:
-        """Take the repair one pass further; time does not move."""
+        """Take the repair one pass further, which takes a moment; nothing else happens meanwhile."""
         crash = crash or CrashPoint()
         recorder = IncidentBranchClient(self.incident_branch, crash)
-        return Executor(self.repair(), self.context(crash), recorder).advance()
+        return Executor(self.repair(), self.context(crash, moving=True), recorder).advance()
 
     def settle(self) -> Pass:
         """Take the repair as far as it goes without waiting."""
@@ -489,33 +585,32 @@ class NodeHarness:
         raise AssertionError(f"the repair does not come to rest: {result}")
 
     def run(self, seconds: float = 7200.0, crash: CrashPoint | None = None) -> Repair:
-        """Run until nothing is left to do, or `seconds` are over; time moves as the passes ask."""
+        """Run until nothing is left to do, or `seconds` are over.
+
+        Passes come when they ask to, and up to 8 s late while the machine is off: the reconciler is busy.
+        """
         until = self.now + timedelta(seconds=seconds)
         while self.now < until:
             result = self.one_pass(crash)
             if result.after is None:
                 return self.repair()
-            self.pass_time(result.after)
+            late = self.random.uniform(1, 8) if self.down_since else 0
+            self.pass_time(max(result.after, late))
         return self.repair()
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass as on a node that is well: its heart beats, its agent reports, its pods stop."""
-        if seconds <= 0:
-            return
+        """Let time pass, and everything around the repair with it."""
         self.now += timedelta(seconds=seconds)
-        self.bmc.run()
-        self.beat()
-        self.confirm_gone()
-        if self.raw_node()["status"]["nodeInfo"]["bootID"] == NEW and self.node in self.bot.reports:
-            self.report(NEW, age=0.1)
+        if seconds > 0:
+            self.live()
 
     # ---- what is left
 
     def marks(self) -> tuple[bool, list[str], str]:
-        """Return whether the node is unschedulable, the keys of its taints, and who holds its lease."""
+        """Return whether the node is unschedulable, its taints but for the control plane's, the lease's holder."""
         spec = self.raw_node()["spec"]
         lease = self.context().reader.lease("clusterwright", f"clusterwright-repair-{self.node}")
-        taints = [each["key"] for each in spec.get("taints") or ()]
+        taints = [each["key"] for each in spec.get("taints") or () if each["key"] != UNREACHABLE]
         return bool(spec.get("unschedulable")), taints, lease.holder if lease else ""
 
     def outcome(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The repairs that this version can carry out, one module each, and the registry that lists them."""
+"""The actions that this version can carry out, one module each, and their registry."""

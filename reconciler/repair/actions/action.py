@@ -1,4 +1,4 @@
-"""RepairAction: everything that is special about one repair, as a value. Pure."""
+"""RepairAction: everything that is specific to one action, as a value. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from reconciler.repair.step import Step, StepWords
 
 @dataclass(frozen=True, slots=True)
 class ActionWords:
-    """How people read about an action: a noun that takes "a" or "the", and an order with `{node}` in it."""
+    """The words for an action: a noun that takes "a" or "the", and an imperative with `{node}` in it."""
 
     noun: str
     order: str
@@ -18,11 +18,11 @@ class ActionWords:
 
 @dataclass(frozen=True, slots=True)
 class RepairAction:
-    """One repair that this version can carry out.
+    """One action that this version can carry out.
 
-    `plans` are the published step lists by version, oldest first: a record keeps the list that was approved,
-    so a list is never changed, only followed by a new one. `capability` is what the provider must be able to
-    do. `keeps_local_data` says whether the node's disks survive.
+    `plans` are the published step lists by version, oldest first. A record keeps the list that was approved, so
+    a list never changes; a change is a new version. `capability` is what the provider must be able to do.
+    `keeps_local_data` says whether the data on the node's disks survives.
     """
 
     action: Action
@@ -33,11 +33,11 @@ class RepairAction:
 
     @property
     def version(self) -> int:
-        """Version of the plans that are made now."""
+        """Version of new plans."""
         return max(self.plans)
 
     def step(self, name: str) -> Step | None:
-        """Return the step of that name in the newest plan that has it."""
+        """Return the step of that name from the newest plan that has it."""
         for version in sorted(self.plans, reverse=True):
             for each in self.plans[version]:
                 if each.name == name:
@@ -45,6 +45,6 @@ class RepairAction:
         return None
 
     def step_words(self, name: str) -> StepWords:
-        """Return the words of a step; a step of a newer version is called by its name."""
+        """Return the words for a step; for a step of a newer version that is its name."""
         known = self.step(name)
         return known.words if known else StepWords(doing=name, done=name)

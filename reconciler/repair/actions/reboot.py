@@ -1,6 +1,6 @@
-"""Reboot: restart the node's machine. Keeps local data; the default for faults of the running system.
+"""Reboot: restart the node's machine. Keeps local data; the default for transient faults.
 
-It is complete when the node shows a new boot id, is Ready, and offers its whole GPU inventory (safety rule 4).
+It is complete when the node has a new boot id, is Ready, and has all its GPUs (safety rule 4).
 """
 
 from checks.finding import Action

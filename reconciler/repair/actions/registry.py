@@ -1,6 +1,6 @@
-"""Which repairs this version can carry out, the plans that it makes, and the plans that it can run. Pure.
+"""The registry of actions, and the plans that this version makes and runs. Pure.
 
-What is not in `ACTIONS` cannot be approved. To add an action, write its module and add it here.
+An action that is not in `ACTIONS` cannot be approved. To add one, write its module and add it here.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ class RunnablePlan:
 
 @dataclass(frozen=True, slots=True)
 class RefusedPlan:
-    """A plan that must not be run, and how its repair ends."""
+    """A plan that must not run, and how its repair ends."""
 
     phase: Phase
     reason: str
 
 
 def make_plan(action: RepairAction, provider: str, disturbs: tuple[PlannedPod, ...]) -> Plan:
-    """Return the newest plan of `action` by the provider of that name."""
+    """Return a plan of the newest version of `action`, for the provider of that name."""
     ordered = tuple(sorted(disturbs, key=lambda pod: (pod.namespace, pod.name)))
     return Plan(
         action=action.action,
@@ -51,10 +51,10 @@ def make_plan(action: RepairAction, provider: str, disturbs: tuple[PlannedPod, .
 
 
 def resolve(plan: Plan) -> RunnablePlan | RefusedPlan:
-    """Return what runs for a plan, or why nothing does.
+    """Return the steps that run for a plan, or why it is refused.
 
-    A plan that this version does not know ends held, because a newer version may know it (safety rule 17). A
-    plan that claims a known version and lists other steps than were published is refused for good.
+    A plan that this version does not know ends as Held, because a newer version may know it (safety rule 17). A
+    plan of a known version with other steps than the published ones fails.
     """
     action, kind = ACTIONS.get(plan.action), PROVIDERS.get(plan.provider)
     if action is None:
@@ -76,7 +76,7 @@ def resolve(plan: Plan) -> RunnablePlan | RefusedPlan:
 
 
 def provider_for(pool: Pool) -> ProviderKind | None:
-    """Return the kind of provider that serves a pool, None when nothing can act on its machines."""
+    """Return the kind of provider that serves a pool, None if nothing can act on its machines."""
     return next((kind for kind in PROVIDERS.values() if kind.machine(pool, "node") is not None), None)
 
 

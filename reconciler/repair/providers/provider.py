@@ -1,7 +1,7 @@
-"""The seam to whatever acts on machines: a machine as observed, one order at a time, and what came of it. Pure.
+"""The interface of providers, which act on machines: observe a machine, give one order, report its result. Pure.
 
-A provider looks and acts; it never decides and never repeats. Nothing that it meets outside is raised: it
-comes back as a value with a reason that people can read.
+A provider never decides and never repeats. It raises nothing for an error outside: it returns a value with a
+reason that people can read.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from reconciler.settings import ReconcilerTable
 
 
 class Capability(StrEnum):
-    """What a kind of provider can do to a machine; an action names the one that it needs."""
+    """What a kind of provider can do with a machine; an action names the capability that it needs."""
 
     RESTART = "restart"
 
 
 class Order(StrEnum):
-    """What a machine can be told. `restart` lets the operating system shut down first, `force` does not."""
+    """An order to a machine. `restart` lets the operating system shut down first, `forced restart` does not."""
 
     RESTART = "restart"
     FORCE_RESTART = "forced restart"
 
 
 class Power(StrEnum):
-    """Whether a machine has power; `changing` is anything between on and off."""
+    """Whether a machine has power; `changing` is any state between on and off."""
 
     ON = "on"
     OFF = "off"
@@ -39,8 +39,8 @@ class Power(StrEnum):
 class Machine:
     """A machine as its provider sees it now.
 
-    `orders` are the orders that it takes. `serial` and `uuid` identify the hardware, `detail` is the
-    provider's own word for its state; each is empty where it is not told.
+    `orders` are the orders that it accepts. `serial` and `uuid` identify the hardware, `detail` is the
+    provider's own word for its state; each is empty if unknown.
     """
 
     power: Power
@@ -52,17 +52,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Unobservable:
-    """The machine cannot be seen now; nothing is known about it."""
+    """The machine cannot be observed now; nothing is known about it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """What became of one order.
+    """The result of one order.
 
-    `not-sent` and `refused` are certain: the order had no effect and may be given again. `accepted` says that
-    the provider took it, not that the machine obeyed. `unknown` may or may not have happened.
+    `not-sent` and `refused` are certain: the order had no effect and may be given again. `accepted` means that
+    the provider accepted it, not that the machine restarted. `unknown` may or may not have happened.
     """
 
     result: OrderResult
@@ -70,24 +70,24 @@ class OrderOutcome:
 
 
 class Provider(Protocol):
-    """One way to act on machines. `machine` says which machine, in the provider's own terms."""
+    """One way to act on machines. `machine` identifies the machine in the provider's terms, such as a URL."""
 
     def observe(self, machine: str, /) -> Machine | Unobservable:
-        """Return the machine, or why it cannot be seen now. Changes nothing."""
+        """Return the machine, or why it cannot be observed now. Changes nothing."""
         ...
 
     def act(self, machine: str, action_id: str, order: Order, /) -> OrderOutcome:
-        """Give the order at most once, carrying the action id where the provider can, and say what came of it."""
+        """Give the order at most once, with the action id if the provider supports one, and return its result."""
         ...
 
     def outcome(self, machine: str, action_id: str, /) -> OrderOutcome:
-        """Return what the provider knows of an order that was given before, under this action id."""
+        """Return what the provider knows about an earlier order with this action id."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """A kind of provider: its name in plans, what it can do, and which machine a node of a pool is to it.
+    """A kind of provider: its name in plans, its capabilities, and how it identifies the machine of a node.
 
     `machine` returns None for a pool that this kind does not serve.
     """

@@ -1,9 +1,9 @@
-"""Redfish: the only way to act on a machine through its baseboard management controller (BMC).
+"""Redfish: acts on a machine through its baseboard management controller (BMC).
 
-A reset is not idempotent: two POSTs are two power cycles. So nothing here is ever sent twice, every wait is
-finite, each call has a connection of its own (a stale one would make a reply look lost), and what cannot be
-told is said to be unknown. Credentials go to the configured scheme, host and port and nowhere else, whatever
-a BMC answers. Properties are those of DMTF's ComputerSystem schema (DSP0268).
+A reset is not idempotent: two POSTs are two power cycles. So nothing here is sent twice, every wait is finite,
+each call has its own connection (a stale one would make a reply look lost), and an uncertain result is `unknown`.
+Credentials go only to the configured scheme, host and port, whatever a BMC answers. Properties are those of
+DMTF's ComputerSystem schema (DSP0268).
 """
 
 import json
@@ -30,32 +30,32 @@ from reconciler.repair.providers.provider import (
 from reconciler.settings import ReconcilerTable
 
 MAX_REDIRECTS: Final = 3
-"""Hops followed to reach a system; an alias takes one, more than a few is a loop."""
+"""Redirects followed to reach a system; an alias takes one, more than a few are a loop."""
 
 MAX_BODY_BYTES: Final = 1 << 20
-"""Largest answer read. A ComputerSystem takes some 10 kB; a BMC that sends more is not well."""
+"""Largest response read. A ComputerSystem takes about 10 kB; a BMC that sends far more is broken."""
 
 MAX_REASON: Final = 300
-"""Characters of a BMC's own words that reach a log, a journal or a thread."""
+"""Characters of a BMC's message that reach a log, a journal or a thread."""
 
 UNDECIDED: Final = frozenset({408, 499})
-"""4xx answers that do not prove that nothing happened: a request timed out behind the one who answers."""
+"""4xx responses that do not prove that nothing happened: a request timed out behind a proxy."""
 
 
 RESET_TYPES: Final = {Order.RESTART: "GracefulRestart", Order.FORCE_RESTART: "ForceRestart"}
-"""Our orders in the words of Redfish."""
+"""Redfish's names for our orders."""
 
 POWER: Final = {"On": Power.ON, "Off": Power.OFF}
-"""Redfish's words for power; every other one is a transition."""
+"""Redfish's names for power states; every other one is a transition."""
 
 
 class UnreadableError(Exception):
-    """A BMC could not be read; the text says why. It does not leave this module."""
+    """A BMC cannot be read; the text says why. It does not leave this module."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedfishResponse:
-    """An HTTP answer, its body decoded where it is JSON."""
+    """An HTTP response, its body decoded if it is JSON."""
 
     url: httpx.URL
     status: int
@@ -67,9 +67,9 @@ class RedfishResponse:
 class Redfish:
     """The BMCs that share these credentials (HTTP Basic; none are sent without a `username`).
 
-    `ca_file` holds the authorities that sign the BMCs' certificates, in PEM; without it the system's are
-    asked. Certificates are always verified. `timeout_seconds` bounds connecting, sending, and waiting for the
-    answer, each by itself; reading a whole answer takes at most twice as long.
+    `ca_file` holds the authorities that sign the BMCs' certificates, in PEM; without it the system's
+    apply. Certificates are always verified. `timeout_seconds` bounds connecting, sending, and waiting for the
+    response, each separately; reading a whole response takes at most twice as long.
     """
 
     username: str | None = None
@@ -78,7 +78,7 @@ class Redfish:
     timeout_seconds: float = 10.0
 
     def observe(self, machine: str, /) -> Machine | Unobservable:
-        """Return the machine at the URL `machine`, or why it cannot be seen now."""
+        """Return the machine at the URL `machine`, or why it cannot be observed now."""
         try:
             with self._client() as client:
                 return _machine(self._read_system(client, machine).body)
@@ -86,11 +86,11 @@ class Redfish:
             return Unobservable(str(error))
 
     def act(self, machine: str, _action_id: str, order: Order, /) -> OrderOutcome:
-        """POST one reset to the machine at the URL `machine`; Redfish has no place for an action id.
+        """POST one reset to the machine at the URL `machine`; Redfish has no field for an action id.
 
-        The system is read first, to learn where its reset is and whether it offers this one. `not-sent` when
-        nothing left us, `refused` when the BMC declined (4xx, redirect), `unknown` when the POST left and no
-        clear answer came back: 5xx, timeout, connection lost. Never repeated, never redirected.
+        It reads the system first, to find the target of its reset and whether it offers this one. `not-sent`: no
+        POST was sent. `refused`: the BMC declined it (4xx, redirect). `unknown`: the POST was sent and no clear
+        response came back (5xx, timeout, connection lost). Never repeated, never redirected.
         """
         reset_type = RESET_TYPES[order]
         try:
@@ -102,7 +102,7 @@ class Redfish:
             return OrderOutcome(OrderResult.NOT_SENT, str(error))
 
     def outcome(self, _machine: str, _action_id: str, /) -> OrderOutcome:
-        """Return `unknown`: a BMC keeps no record of resets that could be matched with an action id."""
+        """Return `unknown`: a BMC keeps no record of resets by action id."""
         return OrderOutcome(OrderResult.UNKNOWN, "a BMC keeps no record of resets")
 
     def _client(self) -> httpx.Client:
@@ -181,7 +181,7 @@ def _parsed(system: str) -> httpx.URL:
 
 
 def _within(start: httpx.URL, base: httpx.URL, reference: str) -> httpx.URL:
-    """Return where `reference` leads from `base`; refuses to leave the scheme, host and port of `start`."""
+    """Return the URL of `reference` relative to `base`; refuses another scheme, host or port than those of `start`."""
     try:
         url = base.join(reference)
     except (httpx.InvalidURL, ValueError) as error:
@@ -250,7 +250,7 @@ def _string(value: Any) -> str:
 
 
 def _words(body: Any) -> str:
-    """Return what a Redfish error says, extended messages first, as the tail of a sentence."""
+    """Return the message of a Redfish error, extended messages first, as the end of a sentence."""
     error = _inner(body, "error")
     extended = error.get("@Message.ExtendedInfo")
     entries = [each for each in extended if isinstance(each, dict)] if isinstance(extended, list) else []
@@ -269,7 +269,7 @@ def _address(pool: Pool, node: str) -> str | None:
 
 
 def _connect(settings: ReconcilerTable) -> Redfish:
-    """Return the BMCs of the settings; a password that cannot be read is a BMC that refuses us."""
+    """Return the provider of the settings; if the password file cannot be read, the BMC will refuse the login."""
     own = settings.redfish
     password = None
     if own.password_file is not None:

@@ -1,4 +1,4 @@
-"""Every kind of provider by the name that plans use. To add one, write its module and add it here."""
+"""The registry of providers, by their names in plans. To add one, write its module and add it here."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
-"""The provider of a plan whose provider this version does not know: it sees nothing and sends nothing."""
+"""The provider for plans that name one that this version does not know: it observes and sends nothing."""
 
 from reconciler.incidents.progress import OrderResult
 from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, ProviderKind, Unobservable
 
 
 class UnknownProvider:
-    """Stands in so that the repair can be ended and recorded like any other."""
+    """Takes the place of a provider, so that the repair can be ended and recorded like any other."""
 
     def observe(self, _machine: str, /) -> Machine | Unobservable:
         """Return that nothing is known."""

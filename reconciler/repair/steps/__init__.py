@@ -1,1 +1,1 @@
-"""The steps that actions are made of, one module each. A step is a value; see `reconciler.repair.step`."""
+"""The steps of the actions, one module each. A step is a value; see `reconciler.repair.step`."""

@@ -1,7 +1,7 @@
-"""Wait until the node is back, and until it is verified.
+"""Wait until the node is back, and until it is verified (safety rule 4).
 
-The API server says that it is back, a report of its agent from the new boot says that it is well. Never wait
-to see it gone: a fast boot skips that.
+The API server shows that it is back; a report of its agent from the new boot shows that it is healthy. The step
+never waits for NotReady, because a fast boot skips it.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ from reconciler.repair.verification import not_verified
 RETURN = "return"
 
 Proof = Callable[[Node | None, PreState], str | None]
-"""Whether an action is complete, by the API server: None, or what is missing in words for people."""
+"""Whether an action is complete, by the API server: None, or what is missing, for people to read."""
 
 
 def await_return(repair: Repair, context: StepContext, proof: Proof) -> StepResult:
-    """Wait until the proof holds and the node's heartbeat moves."""
+    """Wait until the proof holds and the node's heartbeat has changed."""
     before = repair.status.pre_state
     if before is None:
         return End(Phase.FAILED, NO_PRE_STATE)
@@ -51,7 +51,7 @@ def await_return(repair: Repair, context: StepContext, proof: Proof) -> StepResu
 
 
 def verify(repair: Repair, context: StepContext, proof: Proof) -> StepResult:
-    """Wait for a report of the new boot that shows every GPU and nothing serious."""
+    """Wait for a report from the new boot with every GPU and no serious finding."""
     before = repair.status.pre_state
     if before is None:
         return End(Phase.FAILED, NO_PRE_STATE)
@@ -71,7 +71,7 @@ def verify(repair: Repair, context: StepContext, proof: Proof) -> StepResult:
 
 
 def _no_heartbeat(repair: Repair, context: StepContext) -> str | None:
-    """Return what is missing while the heartbeat has not moved since the destructive step."""
+    """Return what is missing if the heartbeat has not changed since the destructive step."""
     seen = next((each.heartbeat for each in reversed(repair.status.steps) if each.destructive), "")
     beat = context.reader.node_heartbeat(repair.node)
     moved = beat is not None and beat.isoformat() != seen
@@ -92,7 +92,7 @@ def _returned_at(repair: Repair, context: StepContext) -> datetime:
 
 
 def return_step(proof: Proof) -> Step:
-    """Return the step that waits for a node whose action is complete by `proof`."""
+    """Return the step that waits until `proof` shows that the action is complete."""
     return Step(
         name=RETURN,
         words=StepWords(doing="waiting for the node to come back", done="back up", news="done"),
@@ -103,7 +103,7 @@ def return_step(proof: Proof) -> Step:
 
 
 def verify_step(proof: Proof) -> Step:
-    """Return the step that verifies a node whose action is complete by `proof`."""
+    """Return the step that verifies the node while `proof` still holds."""
     return Step(
         name="verify",
         words=StepWords(doing="verifying", done="verified", news="done"),

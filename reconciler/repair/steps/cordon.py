@@ -1,4 +1,4 @@
-"""Cordon the node with our taint, and give it back. What another action or a person put there stays.
+"""Cordon and taint the node, and undo that. Marks of another action or a person stay (safety rule 5).
 
 Every mark carries the action id.
 """
@@ -28,7 +28,7 @@ NAME = "cordon"
 
 
 def cordon(repair: Repair, context: StepContext) -> StepResult:
-    """Keep new pods away. Somebody who lifts our cordon or our taint before the repair acts cancels it."""
+    """Keep new pods away. Whoever removes our cordon or taint before the repair acts cancels the repair."""
     node = context.reader.node(repair.node)
     if node is None:
         return End(Phase.LAPSED, "the node is not registered any more")
@@ -43,7 +43,7 @@ def cordon(repair: Repair, context: StepContext) -> StepResult:
 
 
 def uncordon(repair: Repair, context: StepContext) -> Done | Act:
-    """Take off our taint, and our cordon if it is ours."""
+    """Remove our taint, and the cordon if it is ours."""
     node = context.reader.node(repair.node)
     if node is None or not _is_marked(node, repair.action_id):
         return Done("gave the node back")
@@ -61,7 +61,7 @@ def has_taint(node: Node, action_id: str) -> bool:
 
 
 def was_lifted(node: Node, repair: Repair) -> bool:
-    """Whether somebody took our cordon off: it was there, by the journal or by its annotation."""
+    """Whether somebody removed our cordon, which was there by the journal or by its annotation."""
     ours = node.annotations.get(CORDONED_BY) == repair.action_id and not node.unschedulable
     return ours or (journal.is_done(repair.status, NAME) and not is_held(node, repair.action_id))
 
@@ -92,4 +92,4 @@ UNCORDON = Step(
     look=uncordon,
     limit=lambda _policy: timedelta(hours=1),
 )
-"""One write; an hour outlasts an API server that is away for a while."""
+"""It is one write; an hour allows for an outage of the API server."""

@@ -1,6 +1,6 @@
-"""Empty the node by eviction, honouring disruption budgets and naming the one that blocks.
+"""Drain the node by eviction, honouring PodDisruptionBudgets and naming those that block (safety rule 8).
 
-Whether the node is empty is counted again in each pass; that evictions were accepted proves nothing.
+Each pass counts the pods again; accepted evictions do not prove that the node is empty.
 """
 
 from collections.abc import Iterable
@@ -25,19 +25,19 @@ from reconciler.repair.step import (
 )
 
 NAMED = 3
-"""Pods that are named in a message; the rest is counted."""
+"""Pods that a message names; it counts the others."""
 
 NOT_APPROVED = "pods that nobody approved to evict: "
-"""Start of the reason when other pods run on the node than were shown."""
+"""Start of the reason if other pods run on the node than the plan lists."""
 
 
 def drain(repair: Repair, context: StepContext) -> StepResult:
-    """Evict every pod that has to go, until none is left."""
+    """Evict pods until none is left that has to go."""
     left = [pod for pod in context.reader.pods(repair.node) if pod.evictable]
     if not left:
         return Done("no pod is left", Facts(DrainFact(pods_left=0)))
     to_evict = [pod for pod in left if not pod.terminating]
-    # Budgets change with every eviction, ours included; the API server judges them at each one.
+    # Budgets change with every eviction, ours included; the API server checks them at each one.
     foreign = uncovered(repair.spec.record.plan.disturbs, disturbed(to_evict, ()))
     if foreign:
         return End(Phase.LAPSED, NOT_APPROVED + listed(foreign))
@@ -54,7 +54,7 @@ def _evict(pods: Iterable[Pod], left: int, context: StepContext) -> Again:
         try:
             result = context.writer.evict(pod)
         except UnavailableError as error:
-            # One pod that nobody could ask about does not keep the others.
+            # One failed request must not block the other pods.
             unknown.append(str(error))
             continue
         if isinstance(result, EvictionBlocked):
@@ -88,7 +88,7 @@ def _count(count: int) -> str:
 
 
 def listed(pods: Iterable[Pod | PlannedPod]) -> str:
-    """Return the names of a few pods, and how many more there are."""
+    """Return the names of the first pods, and the number of others."""
     every = [f"{pod.namespace}/{pod.name}" for pod in pods]
     names = ", ".join(every[:NAMED])
     return f"{names} and {len(every) - NAMED} more" if len(every) > NAMED else names

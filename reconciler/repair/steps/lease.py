@@ -1,4 +1,4 @@
-"""Take the node's lease, so that one repair at a time works on a node."""
+"""Take the node's lease, so that only one repair at a time works on a node."""
 
 from datetime import timedelta
 from functools import partial
@@ -24,18 +24,18 @@ RENEW_AFTER = timedelta(seconds=10)
 
 
 def lease_name(node: str) -> str:
-    """Return the name of the lease that serialises repairs of a node."""
+    """Return the name of a node's repair lease."""
     return f"clusterwright-repair-{node}"
 
 
 def lock(repair: Repair, context: StepContext) -> StepResult:
-    """Hold the node's lease. It never passes to another action by expiry: its holder has to end first."""
+    """Hold the node's lease. Expiry does not free it for another action: its holder has to end first."""
     name = lease_name(repair.node)
     lease = context.reader.lease(context.namespace, name)
     take = partial(context.writer.hold_lease, name, lease, repair.action_id, context.now)
     if lease is not None and lease.holder == repair.action_id:
         if lease.renewed_at is None or context.now - lease.renewed_at > RENEW_AFTER:
-            # Renewing what is ours changes nothing that a crash could leave half done.
+            # A renewal needs no intent: a crash cannot leave it half done.
             take()
         return Done("holds the lease")
     if lease is not None and lease.holder and is_active(repair, lease.holder, context):
@@ -44,7 +44,7 @@ def lock(repair: Repair, context: StepContext) -> StepResult:
 
 
 def release(repair: Repair, context: StepContext) -> Done | Act:
-    """Leave the lease without a holder."""
+    """Clear the holder of the lease."""
     name = lease_name(repair.node)
     lease = context.reader.lease(context.namespace, name)
     if lease is None or lease.holder != repair.action_id:
@@ -53,13 +53,13 @@ def release(repair: Repair, context: StepContext) -> Done | Act:
 
 
 def is_active(repair: Repair, other: str, context: StepContext) -> bool:
-    """Whether another action may still act on the node: it exists and has not given back what it held."""
+    """Whether another action may still act on the node: its Repair exists and is not released."""
     found = context.reader.repair(repair_name(repair.node, other))
     return found is not None and not (found.get("status") or {}).get("released")
 
 
 def stored(result: Stored | Conflict) -> Again:
-    """Return how to go on after a write: look at once, or soon when somebody else was first."""
+    """Return when to look after a write: at once, or soon if somebody else was first."""
     return Again(result.reason, SOON) if isinstance(result, Conflict) else Again("", 0)
 
 
@@ -72,4 +72,4 @@ LOCK = Step(
     renew=True,
     undo=Undo(release),
 )
-"""Waits as long as an approval lives: by then the record has lapsed anyway."""
+"""The limit is the lifetime of an approval: after that the record has lapsed anyway."""

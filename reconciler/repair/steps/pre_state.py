@@ -1,4 +1,4 @@
-"""Write down the world as it is, and which machine the node is, before anything is touched."""
+"""Record the state of the node and its machine before anything changes (safety rule 3)."""
 
 from reconciler.incidents.progress import Phase
 from reconciler.kube.objects import Node
@@ -8,7 +8,7 @@ from reconciler.repair.step import LATER, Again, Done, End, Step, StepContext, S
 
 
 def record_pre_state(repair: Repair, context: StepContext) -> StepResult:
-    """Observe the machine of the node and keep what is needed to compare with later."""
+    """Observe the node and its machine, and keep what later steps compare with."""
     node = context.reader.node(repair.node)
     if node is None:
         return End(Phase.LAPSED, "the node is not registered any more")

@@ -1,7 +1,7 @@
-"""Restart the machine: one order at a time, and never a second without proof that the first had no effect.
+"""Restart the machine: one order at a time, and a second only with proof that the first had no effect.
 
-The proof (safety rule 3) is that after the order's whole time budget the machine is on, a report of the old
-boot arrives, and the node's heartbeat moves. Time alone proves nothing, and heartbeats are only compared with
+The proof (safety rules 3 and 14) is that after the order's whole time budget the machine is on, a report from the
+old boot arrives, and the node's heartbeat changes. Time alone proves nothing. Heartbeats are only compared with
 each other, because they carry the node's clock.
 """
 
@@ -31,19 +31,19 @@ from reconciler.repair.step import (
 NAME = "reset"
 
 LATEST = timedelta(seconds=15)
-"""Age at which a pass may not act any more: had this process slept, a rival could have taken over."""
+"""Age of a pass after which it must not act: if this process was suspended, another may have taken over."""
 
 ORDERS = (Order.RESTART, Order.FORCE_RESTART)
-"""The orders of one repair, one each at most (safety rule 14)."""
+"""The orders of one repair, each given at most once (safety rule 14)."""
 
 PROOF_TIME = timedelta(seconds=5)
-"""Least time that proof gets to arrive after the last order's budget."""
+"""Minimum time for the proof to arrive after the last order's budget."""
 
 NO_PRE_STATE = "the journal lacks the state before the repair"
 
 
 def restart(repair: Repair, context: StepContext) -> StepResult:
-    """Restart the machine; done is when the node reports another boot id than the one written down."""
+    """Restart the machine; done once the node reports another boot id than in the recorded state."""
     before = repair.status.pre_state
     if before is None:
         return End(Phase.FAILED, NO_PRE_STATE)
@@ -85,7 +85,7 @@ def _give(repair: Repair, context: StepContext, machine: str, fact: OrderFact) -
 
 
 def _told(outcome: OrderOutcome, fact: OrderFact) -> Again | NotDone:
-    """Return how to go on after what the provider said of the order."""
+    """Return the result of the step for the provider's result of the order."""
     facts = Facts(order=fact.model_copy(update={"result": outcome.result, "reason": outcome.reason}))
     match outcome.result:
         case OrderResult.NOT_SENT:
@@ -104,7 +104,7 @@ def _await(repair: Repair, context: StepContext, node: Node | None, last: Journa
         return End(Phase.HELD, "the journal does not say which order was given")
     before = repair.status.pre_state
     if fact.result is OrderResult.UNKNOWN and before is not None:
-        # The answer is lost, or we crashed before it: the provider may know.
+        # The response was lost, or we crashed before it: the provider may know.
         known = context.provider.outcome(before.machine, repair.action_id)
         if known.result is not OrderResult.UNKNOWN:
             return _told(known, fact)
@@ -114,7 +114,7 @@ def _await(repair: Repair, context: StepContext, node: Node | None, last: Journa
     proof = _still_the_old_boot(repair, context, node, over)
     if isinstance(proof, NotDone):
         return proof
-    # The last budget may end with the order's own, so proof gets time to arrive.
+    # The boot budget may end with the order's budget, so the proof gets some time to arrive.
     last_moment = max(over, fact.given_at + policy.boot_timeout) + max(context.stale_after, PROOF_TIME)
     if context.now > last_moment:
         return End(Phase.HELD, f"cannot tell whether the {fact.order} was carried out: {proof.message}")
@@ -128,7 +128,7 @@ def _budget(fact: OrderFact, policy: RepairPolicy) -> timedelta:
 def _still_the_old_boot(
     repair: Repair, context: StepContext, node: Node | None, over: datetime
 ) -> NotDone | Again:
-    """Return the proof that the order had no effect, or what is missing of it."""
+    """Return the proof that the order had no effect, or what is missing for it."""
     before, last = repair.status.pre_state, journal.entry(repair.status, NAME)
     if node is None or before is None or last is None or last.order is None:
         return Again("the node is not registered")
@@ -169,7 +169,7 @@ def _waiting(fact: OrderFact) -> str:
 
 
 def _limit(policy: RepairPolicy) -> timedelta:
-    """Return the time of both orders with their proof, and an approval's lifetime to reach the controller."""
+    """Return the time for both orders with their proof, plus the lifetime of an approval to reach the BMC."""
     return policy.approval_lifetime + policy.graceful_timeout + 2 * policy.boot_timeout
 
 

@@ -1,13 +1,13 @@
-"""Ask whether the order still stands: before anything is touched, and right before the destructive step.
+"""Check that the approval still holds: before anything changes, and right before the destructive step (safety rule 1).
 
-What is not known waits; what has changed ends the repair as lapsed. Both are asked of Git, the API server and
-the node's newest report, never of memory.
+If something is unknown the repair waits; if something has changed it lapses. Both checks read Git, the API server
+and the node's newest report again.
 """
 
 from datetime import timedelta
 
 from reconciler.config.schema import RepairPolicy
-from reconciler.incidents.admission import Admitted, NotAdmitted, RecordUnknown, UnreadableRecord
+from reconciler.incidents.admission import NO_RECORD, Admitted, NotAdmitted, RecordUnknown, UnreadableRecord
 from reconciler.incidents.coverage import disturbed, uncovered
 from reconciler.incidents.progress import Phase
 from reconciler.repair.resource import Repair
@@ -29,7 +29,7 @@ from reconciler.repair.verification import Missing, Void, still_stands
 
 
 def revalidate(repair: Repair, context: StepContext) -> StepResult:
-    """Ask all that the approval names: record, approvers, node, boot, findings, pods."""
+    """Check everything that the approval names: record, approvers, node, boot, findings, pods."""
     ordered = _ordered(repair, context)
     if ordered is not None:
         return ordered
@@ -52,9 +52,9 @@ def revalidate(repair: Repair, context: StepContext) -> StepResult:
 
 
 def recheck(repair: Repair, context: StepContext) -> StepResult:
-    """Ask everything again right before the destructive step.
+    """Check everything again right before the destructive step.
 
-    An earlier order that took effect late needs no leave: the machine has booted already.
+    If an earlier order took effect late, there is nothing to approve: the machine has booted already.
     """
     node = context.reader.node(repair.node)
     before = repair.status.pre_state
@@ -75,14 +75,14 @@ def _ordered(repair: Repair, context: StepContext) -> Again | End | None:
         case NotAdmitted(_, _, phase, reason):
             return End(phase, reason)
         case UnreadableRecord():
-            return End(Phase.FAILED, "Git holds no such repair record")
+            return End(Phase.FAILED, NO_RECORD)
         case Admitted(_, record, _) if record != repair.spec.record:
             return End(Phase.FAILED, "the record in Git is another one")
     return None
 
 
 def _while_approved(policy: RepairPolicy) -> timedelta:
-    """Return how long to wait for what is unknown: an approval does not outlive this either."""
+    """Return how long to wait for something unknown: the approval lapses by then anyway."""
     return policy.approval_lifetime
 
 

@@ -42,7 +42,7 @@ def test_a_cluster_repository_becomes_one_value() -> None:
     assert found.policy == RepairPolicy(drainTimeout=timedelta(seconds=90))
 
 
-def test_the_first_pool_whose_labels_a_node_carries_is_its_pool() -> None:
+def test_a_node_belongs_to_the_first_pool_that_selects_it() -> None:
     found = read(files(all=f"{CLUSTER}---\n{ACCESS}"))
     assert isinstance(found, Config)
     assert [found.pool_of(labels).name for labels in ({"pool": "h100", "x": "y"}, {"pool": "a"}, {})] == [
@@ -71,7 +71,7 @@ FAULTS = {
     "no version": ("kind: Cluster", "x.yaml:1: apiVersion: is missing"),
     "unknown kind": (f"{HEAD}kind: Clutser", "x.yaml:2: kind: Clutser: unknown; known are Cluster, Access"),
     "another version": ("apiVersion: clusterwright.dev/v2\nkind: Cluster\n", "x.yaml:1: apiVersion: "),
-    "twice": (f"{POLICY}  drainTimeout: 1m\n  drainTimeout: 2m", "x.yaml:6: drainTimeout: is there twice"),
+    "twice": (f"{POLICY}  drainTimeout: 1m\n  drainTimeout: 2m", "x.yaml:6: drainTimeout: is a duplicate"),
     "alias": (f"{POLICY}  drainTimeout: &a 1m\n  bootTimeout: *a", "x.yaml:6: aliases"),
     "merge key": (f"{POLICY}  <<: {{}}", "x.yaml:5: a key must be text; merge keys"),
     "number key": (f"{POLICY}  1: x", "x.yaml:5: a key must be text"),
@@ -87,7 +87,7 @@ FAULTS = {
     "no node": (
         CLUSTER.replace("{node}", "node"), "x.yaml:8: spec.pools.0.redfish.system: String should match",
     ),
-    "pool twice": (CLUSTER.replace("rest", "h100"), "x.yaml:9: spec.pools.1.name: h100: is there twice"),
+    "pool twice": (CLUSTER.replace("rest", "h100"), "x.yaml:9: spec.pools.1.name: h100: is a duplicate"),
     "no pools": (f"{EMPTY}{{}}", "x.yaml:4: spec.pools: is missing"),
     "empty": (POLICY, "x.yaml:4: spec: must be a mapping"),
     "no list": (f"{EMPTY}{{pools: a}}", "x.yaml:4: spec.pools: must be a list"),
@@ -95,7 +95,7 @@ FAULTS = {
     "name": (CLUSTER.replace("example}", "Example}"), "x.yaml:3: metadata.name: String should match"),
     "policy twice": (
         f"{POLICY}  {{}}\n---\n{POLICY}  {{}}",
-        "x.yaml:8: kind: RepairPolicy: is there twice; the other one is in x.yaml:2",
+        "x.yaml:8: kind: RepairPolicy: is a duplicate of the one in x.yaml:2",
     ),
     "no cluster": (f"{POLICY}  {{}}", "cluster.yaml:1: kind: Cluster: is missing"),
 }  # fmt: skip

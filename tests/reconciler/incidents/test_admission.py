@@ -92,6 +92,13 @@ def test_a_record_that_claims_anything_else_is_refused(harness: NodeHarness, nam
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
 
+def test_an_approval_may_be_dated_as_far_ahead_as_clocks_differ(harness: NodeHarness) -> None:
+    record = harness.record()
+    for ahead, admitted in ((timedelta(minutes=5), True), (timedelta(minutes=5, seconds=1), False)):
+        harness.put(record, harness.approval(record, approved_at=NOW + ahead))
+        assert isinstance(judged(harness), Admitted) == admitted, ahead
+
+
 APPROVALS: dict[str, tuple[dict[str, Any], Phase, str]] = {
     "a stranger": (
         {"approver": Decider(name="Example Visitor", email="visitor@example.com")},

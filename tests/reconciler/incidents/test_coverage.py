@@ -40,6 +40,13 @@ def test_a_disturbed_pod_is_shown_with_its_uid_its_gpus_and_what_makes_its_evict
     )
 
 
+def test_a_budget_is_no_risk_to_a_pod_that_it_does_not_cover() -> None:
+    labels = {"app": "web"}
+    others = [Budget("default", "db", {"matchLabels": {"app": "db"}}, 0), Budget("x", "web", {}, 0)]
+    assert disturbed([pod("a", labels=labels)], others)[0].risks == ()
+    assert disturbed([pod("a", labels=labels)], [Budget("default", "all", {}, 0)])[0].risks == ("pdb:all",)
+
+
 SHOWN = (planned("a", risks=("bare",)), planned("b"))
 COVERED: dict[str, tuple[PlannedPod, bool]] = {
     "the same": (planned("a", risks=("bare",)), True),

@@ -193,6 +193,30 @@ def test_a_server_that_does_not_answer_well_is_unknown(tmp_path: Path, name: str
         at(url, tmp_path).node("x")
 
 
+REVIEWS: dict[str, tuple[str, bool]] = {
+    "ours": ('"authenticated": true, "audiences": ["clusterwright-bot"]', True),
+    "ours among others": ('"authenticated": true, "audiences": ["other", "clusterwright-bot"]', True),
+    "others": ('"authenticated": true, "audiences": ["https://kubernetes.default.svc"]', False),
+    "part of a name": ('"authenticated": true, "audiences": ["clusterwright-bot-2"]', False),
+    "no audience": ('"authenticated": true, "audiences": []', False),
+    "audiences left out": ('"authenticated": true', False),
+    "not authenticated": ('"authenticated": false, "audiences": ["clusterwright-bot"]', False),
+    "not said": ('"audiences": ["clusterwright-bot"]', False),
+}
+
+
+@pytest.mark.parametrize("name", REVIEWS)
+def test_a_token_counts_only_if_the_server_names_our_audience(tmp_path: Path, name: str) -> None:
+    """An API server without audiences of its own authenticates any token that it has issued."""
+    said, accepted = REVIEWS[name]
+    body = ('{"status": {' + said + ', "user": {"username": "agent"}}}').encode()
+    answer = b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    with server(answer) as url:
+        identity = at(url, tmp_path).review_token("token", AUDIENCE)
+    assert (identity is not None) == accepted
+    assert identity is None or identity.username == "agent"
+
+
 def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     with server() as url:
         pass

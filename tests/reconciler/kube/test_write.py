@@ -9,6 +9,7 @@ from reconciler.kube.objects import Node
 from reconciler.kube.read import KubernetesReader
 from reconciler.kube.results import (
     CORDONED_BY,
+    FIELD_MANAGER,
     TAINT,
     Conflict,
     Evicted,
@@ -17,7 +18,7 @@ from reconciler.kube.results import (
     Stored,
     UnavailableError,
 )
-from reconciler.kube.write import KubernetesWriter
+from reconciler.kube.write import CRDS, KubernetesWriter
 from tests.lab.kube.kube import Kube
 from tests.reconciler.harness import START, NodeHarness
 
@@ -64,6 +65,23 @@ def test_a_cordon_marks_the_node_and_leaves_other_taints(
     assert state(harness) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
     assert isinstance(writer.cordon(read(reader, harness), OURS), Stored)
     assert state(harness) == (True, {"example.com/other": "x", TAINT: OURS}, OURS)
+
+
+def test_taints_of_the_control_plane_survive_a_cordon_and_an_uncordon_with_their_times(
+    harness: NodeHarness, writer: KubernetesWriter, reader: KubernetesReader
+) -> None:
+    since = "2026-11-30T12:00:00Z"
+    theirs = [
+        {"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": since}
+        for effect in ("NoSchedule", "NoExecute")
+    ]
+    harness.patch_node({"spec": {"taints": theirs}})
+    there = harness.raw_node()["spec"]["taints"]
+    writer.cordon(read(reader, harness), OURS)
+    assert [each for each in harness.raw_node()["spec"]["taints"] if each["key"] != TAINT] == there
+    writer.uncordon(read(reader, harness), OURS)
+    assert harness.raw_node()["spec"]["taints"] == there
+    assert any(each["effect"] == "NoExecute" and each["timeAdded"] == since for each in there)
 
 
 def test_a_cordon_of_a_cordoned_node_is_not_claimed(
@@ -198,10 +216,18 @@ def test_of_two_who_read_a_status_one_writes_it(harness: NodeHarness) -> None:
     assert isinstance(writer.write_status("absent", "1", {}), Conflict)
 
 
-def test_definitions_may_be_applied_any_number_of_times(writer: KubernetesWriter) -> None:
-    for _ in range(2):
-        for crd in definitions(PACKAGED):
-            writer.apply_crd(crd)
+def test_a_definition_that_is_applied_again_stays_as_it_is_and_is_ours(
+    harness: NodeHarness, writer: KubernetesWriter
+) -> None:
+    for crd in definitions(PACKAGED):
+        path = f"{CRDS}/{crd['metadata']['name']}"
+        writer.apply_crd(crd)
+        first = harness.kube.request("GET", path)[1]["metadata"]
+        writer.apply_crd(crd)
+        second = harness.kube.request("GET", path)[1]["metadata"]
+        assert second["generation"] == first["generation"]
+        owners = {each["manager"] for each in second["managedFields"] if each["operation"] == "Apply"}
+        assert owners == {FIELD_MANAGER}
 
 
 def test_a_refused_write_is_unknown(writer: KubernetesWriter) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from reconciler.incidents.paths import outcome_path
 from reconciler.incidents.progress import Phase
 from reconciler.repair.resource import Repair, read_repair, repair_name
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.cluster_harness import INTERVALS, ClusterHarness, prepare
-from tests.reconciler.harness import CLEAN, START, Bot, NodeHarness
+from tests.reconciler.harness import CLEAN, NEW, START, Bot, NodeHarness
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_record_that_is_refused_gets_an_outcome_and_no_repair(harness: NodeHar
         cluster.host.commit("incidents", harness.files)
         cluster.wait(cluster.outcomes)
         cluster.wait(lambda: any(each["event"] == "repair record not admitted" for each in logs))
-        time.sleep(0.5)
+        cluster.wait_passes(3, outcome_path(harness.path))
     text = cluster.host.show("show", f"incidents:{cluster.outcomes()[0]}")
     assert "phase: Lapsed" in text
     assert "the approval lapsed at" in text
@@ -233,3 +234,133 @@ pass_seconds = 0.2
             program.wait()
     assert '"event": "reconciler stopped"' in log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+# ---- by hand: everything happens within one pass
+
+
+def repairs(harness: NodeHarness) -> list[str]:
+    """Return the names of the Repairs of the node."""
+    names = [each["metadata"]["name"] for each in harness.context().reader.repairs()]
+    return [name for name in names if name.startswith(f"{harness.node}-")]
+
+
+def test_of_two_repairs_of_a_small_pool_that_wait_in_one_pass_one_starts(
+    harness: NodeHarness, another: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness, another], tmp_path)
+    cluster.order(harness)
+    cluster.order(another)
+    controller = cluster.controller_by_hand()
+
+    assert controller.reconcile()
+    assert (phase(harness), phase(another)) == (Phase.PENDING, Phase.PENDING)
+    assert not controller.reconcile()
+
+    assert sorted([str(phase(harness)), str(phase(another))]) == ["Pending", "Running"]
+    waiting = harness if phase(harness) is Phase.PENDING else another
+    assert waiting.repair().status.message.startswith("waits: 1 of 2 nodes of the pool are in repair (")
+    assert waiting.marks() == CLEAN
+
+
+def test_a_refusal_beside_a_repair_that_exists_is_the_repairs_own_to_record(
+    harness: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness], tmp_path)
+    cluster.order(harness)
+    controller = cluster.controller_by_hand()
+    controller.reconcile()
+    controller.reconcile()
+    assert phase(harness) is Phase.RUNNING
+
+    changed = cluster.config.replace(b"approver@example.com", b"other@example.com")
+    cluster.host.commit("main", {"cluster.yaml": changed})
+    cluster.controller_by_hand().reconcile()
+
+    assert cluster.outcomes() == []
+    assert phase(harness) is Phase.RUNNING
+
+
+def test_a_record_that_the_api_server_refuses_keeps_no_other_back_and_is_logged_once(
+    harness: NodeHarness, another: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness, another], tmp_path)
+    record = another.record()
+    named = record.evidence.model_copy(update={"node": "Not_A_Name"})
+    another.put(record.model_copy(update={"evidence": named}))
+    cluster.host.commit("incidents", another.files)
+    later = f"incidents/2026/12/{harness.incident}"
+    harness.path, harness.directory = f"{later}/repair-1.yaml", later
+    cluster.order(harness)
+    controller = cluster.controller_by_hand()
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            controller.reconcile()
+
+    assert phase(harness) is Phase.RUNNING
+    (said,) = [each for each in logs if each["event"] == "repair not created"]
+    assert (said["node"], "422" in said["reason"]) == ("Not_A_Name", True)
+
+
+def test_a_repair_that_has_begun_goes_on_while_the_nodes_cannot_be_listed(
+    harness: NodeHarness, another: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness, another], tmp_path)
+    cluster.order(harness)
+    first = cluster.controller_by_hand()
+    first.reconcile()
+    first.reconcile()
+    assert len(harness.bmc.orders) == 1
+    harness.boot(NEW)
+    harness.beat()
+    cluster.order(another)
+    cluster.account = no_lists(harness.kube)
+    controller = cluster.controller_by_hand()
+
+    with capture_logs() as logs:
+        controller.reconcile()
+        controller.reconcile()
+
+    assert phase(another) is Phase.PENDING
+    assert any("/api/v1/nodes: 403" in str(each.get("reason")) for each in logs)
+    assert harness.repair().status.new_boot_id == NEW
+
+
+def no_lists(kube: Kube) -> Path:
+    """Return the kubeconfig of an account that may do everything that a repair needs but list nodes."""
+    rbac, name = "/apis/rbac.authorization.k8s.io/v1", "no-lists"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    assert kube.request("POST", "/api/v1/namespaces/clusterwright/serviceaccounts", account)[0] == 201
+    rules = [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+        {"apiGroups": ["clusterwright.dev"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["", "policy"], "resources": ["pods", "poddisruptionbudgets"], "verbs": ["list"]},
+    ]
+    role = {"kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    assert kube.request("POST", f"{rbac}/clusterroles", role)[0] == 201
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "clusterwright"}],
+    }
+    assert kube.request("POST", f"{rbac}/clusterrolebindings", binding)[0] == 201
+    return kube.kubeconfig_for(name)
+
+
+def test_a_plan_of_a_newer_version_whose_repair_exists_is_the_repairs_own_to_end(
+    harness: NodeHarness, tmp_path: Path
+) -> None:
+    cluster = ClusterHarness([harness], tmp_path)
+    record = harness.record()
+    newer = record.plan.model_copy(update={"version": 2})
+    evidence = record.evidence.model_copy(update={"plan_digest": newer.digest})
+    harness.order_record(record.model_copy(update={"plan": newer, "evidence": evidence}))
+    cluster.host.commit("incidents", harness.files)
+    with capture_logs() as logs:
+        cluster.controller_by_hand().reconcile()
+    assert phase(harness) is Phase.HELD
+    assert len(cluster.outcomes()) == 1
+    assert [each for each in logs if each["event"] == "repair record not admitted"] == []

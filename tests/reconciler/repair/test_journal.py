@@ -28,7 +28,7 @@ def test_a_resumed_step_keeps_its_start() -> None:
     assert again == INTENDED
 
 
-def test_a_step_that_has_to_be_done_once_more_begins_its_time_anew() -> None:
+def test_the_time_of_a_step_that_was_done_starts_again_with_it() -> None:
     done = journal.done(INTENDED, CORDON, "cordoned", LATER)
     (entry,) = journal.intend(done, CORDON, "again", LATER).steps
     assert (entry.state, entry.started_at, entry.finished_at) == (StepState.INTENT, LATER, None)

@@ -42,7 +42,7 @@ def test_a_plan_that_is_not_known_is_not_run(name: str) -> None:
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
 
-def test_a_repair_whose_plan_is_of_a_newer_version_is_held_and_nothing_is_touched(
+def test_a_repair_with_a_plan_of_a_newer_version_is_held_and_touches_nothing(
     harness: NodeHarness,
 ) -> None:
     newer = make_plan(REBOOT, "redfish", ()).model_copy(

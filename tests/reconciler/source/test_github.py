@@ -53,7 +53,7 @@ def test_an_event_of_many_files_is_three_writes(github: GitHub, tmp_path: Path) 
         ("limited", "/git/commits", r"limits the rate \(403\)"),
         ("unavailable", "/git/trees", r"failed \(503\)"),
         ("garbled", "/git/trees", r"does not answer as GitHub does"),
-        ("not-fast-forward", "/git/refs/", r"did not stay still for any of 3 tries"),
+        ("not-fast-forward", "/git/refs/", r"changed during each of 3 tries"),
     ],
 )
 def test_each_refusal_is_told_in_words_to_act_on(
