@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import msgspec
 
+from checks.command_line import CommandParser, UsageError
 from checks.finding import Severity
 from checks.kernel.codes.catalog import explain
 from checks.kernel.faults.open_faults import OpenFaults
@@ -22,17 +23,6 @@ from checks.kernel.parse.event import KernelEvent
 from checks.kernel.parse.reader import BOOT, KernelLogReader
 from checks.kernel.source.line import KernelLine
 from checks.kernel.source.records import lines
-
-
-class ClassifyUsageError(Exception):
-    """The command cannot run as it was given; the text says what is wrong and how to correct it."""
-
-
-class _ClassifyParser(argparse.ArgumentParser):
-    """Reports a wrong argument like every other wrong use."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ClassifyUsageError(f"{message}; see clusterwright classify --help")
 
 
 class Classifier:
@@ -92,7 +82,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         else:
             _classify(arguments, out, now)
         out.flush()
-    except ClassifyUsageError as wrong:
+    except UsageError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
         return 2
     except BrokenPipeError:
@@ -104,13 +94,11 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _ClassifyParser(
-        prog="clusterwright classify",
+    parser = CommandParser(
+        "clusterwright classify",
         description="Explain the lines of a kernel log: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
         "Exit codes: 0 done, 2 wrong use",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
@@ -156,15 +144,13 @@ def _opened(file: Path | None) -> Iterator[BinaryIO]:
             source.read(0)
             yield source
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise ClassifyUsageError(
-            f"cannot read {file}: {error.strerror}; name a log or pipe one in"
-        ) from error
+        raise UsageError(f"cannot read {file}: {error.strerror}; name a log or pipe one in") from error
 
 
 def _explain(code: str, output: str, out: BinaryIO) -> None:
     found = explain(code)
     if found is None:
-        raise ClassifyUsageError(f"unknown code {code!r}; use one such as 79 or gpu-lost")
+        raise UsageError(f"unknown code {code!r}; use one such as 79 or gpu-lost")
     if output == "json":
         out.write(msgspec.json.encode(found) + b"\n")
         return
@@ -178,7 +164,7 @@ def _branch(driver: str | None) -> int | None:
         return None
     match = _DRIVER.match(driver)
     if match is None:
-        raise ClassifyUsageError(
+        raise UsageError(
             f"--driver {driver!r} is not an NVIDIA driver version; use a form such as 580.105.08 or R580"
         )
     return int(match[1])
@@ -193,9 +179,7 @@ def _since(text: str | None, now: float) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise ClassifyUsageError(
-            f"--since {text!r} is not a time; use 30m, 2h, 7d or 2026-11-30T08:00:00"
-        ) from None
+        raise UsageError(f"--since {text!r} is not a time; use 30m, 2h, 7d or 2026-11-30T08:00:00") from None
 
 
 def _boot_at(now: float) -> float | None:

@@ -30,7 +30,7 @@ from reconciler.repair.providers.provider import (
     OrderOutcome,
     Power,
     ProviderKind,
-    Unobservable,
+    UnknownMachine,
 )
 from reconciler.repair.providers.registry import PROVIDERS
 from reconciler.repair.resource import Repair, read_repair
@@ -53,7 +53,7 @@ class Rack:
 
     pulled: list[tuple[str, str]] = field(default_factory=list)
 
-    def observe(self, machine: str, /) -> Machine | Unobservable:
+    def observe(self, machine: str, /) -> Machine | UnknownMachine:
         power = Power.OFF if machine in dict(self.pulled) else Power.ON
         return Machine(power, frozenset(Order))
 

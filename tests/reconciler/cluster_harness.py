@@ -24,7 +24,7 @@ from reconciler.kube.read import KubernetesReader
 from reconciler.kube.write import KubernetesWriter
 from reconciler.repair.clients import RepairClients
 from reconciler.repair.controller import ControllerIntervals, RepairController
-from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Unobservable
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, UnknownMachine
 from reconciler.repair.reports import NodeReports
 from reconciler.settings import GitSettings
 from reconciler.source.git_recorder import GitRecorder
@@ -116,7 +116,7 @@ class Machines:
     harnesses: Mapping[str, NodeHarness]
     hangs: dict[str, threading.Event]
 
-    def observe(self, machine: str, /) -> Machine | Unobservable:
+    def observe(self, machine: str, /) -> Machine | UnknownMachine:
         node = machine.rsplit("/", 1)[-1]
         if node in self.hangs:
             self.hangs[node].wait(30)

@@ -39,7 +39,7 @@ from reconciler.kube.write import KubernetesWriter
 from reconciler.repair.actions.reboot import REBOOT
 from reconciler.repair.actions.registry import make_plan
 from reconciler.repair.executor import Executor, Pass
-from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, Unobservable
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, UnknownMachine
 from reconciler.repair.providers.redfish import KIND
 from reconciler.repair.reports import NodeReports
 from reconciler.repair.resource import Repair, RepairSpec, read_repair, repair_name
@@ -194,10 +194,10 @@ class BmcClient:
     crash: CrashPoint
     tick: Callable[[], None] = lambda: None
 
-    def observe(self, _machine: str, /) -> Machine | Unobservable:
+    def observe(self, _machine: str, /) -> Machine | UnknownMachine:
         self.tick()
         if self.bmc.blind:
-            return Unobservable("BMC does not answer")
+            return UnknownMachine("BMC does not answer")
         return Machine(power=self.bmc.power, orders=self.bmc.offered)
 
     def act(self, _machine: str, _action_id: str, order: Order, /) -> OrderOutcome:

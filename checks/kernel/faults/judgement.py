@@ -143,7 +143,7 @@ def _is_replaceable(event: KernelEvent) -> bool:
 
 
 def _is_lighter(verdict: KernelVerdict, event: KernelEvent) -> bool:
-    return _ACTIONS.index(verdict.action) < _ACTIONS.index(event.action)
+    return verdict.action.rank < event.action.rank
 
 
 def _is_xid_companion(event: KernelEvent, other: KernelEvent) -> bool:
@@ -165,5 +165,4 @@ def _related_kinds() -> dict[Mark, tuple[Mark, ...]]:
     return {kind: tuple(kinds) for kind, kinds in found.items()}
 
 
-_ACTIONS = tuple(Action)
 _RELATED = _related_kinds()

@@ -23,7 +23,7 @@ class KernelVerdict(msgspec.Struct, frozen=True):
     @property
     def rank(self) -> tuple[int, int]:
         """Order among verdicts: a known danger first, then what a person has to look at."""
-        return _SEVERITIES.index(self.severity), _ACTIONS.index(self.action)
+        return self.severity.rank, self.action.rank
 
 
 class KernelEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,9 +171,6 @@ ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 """Pattern of a PCI address as drivers print it: domain of 4 to 8 digits, bus, device, function or none."""
 
 _ADDRESS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?\Z")
-
-_SEVERITIES = (Severity.INFO, Severity.APP, Severity.WARNING, Severity.UNKNOWN, Severity.CRITICAL)
-_ACTIONS = tuple(Action)
 
 
 def _compile(regex: str) -> re.Pattern[str]:

@@ -51,7 +51,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Unobservable:
+class UnknownMachine:
     """The machine cannot be observed now; nothing is known about it."""
 
     reason: str
@@ -72,7 +72,7 @@ class OrderOutcome:
 class Provider(Protocol):
     """One way to act on machines. `machine` identifies the machine in the provider's terms, such as a URL."""
 
-    def observe(self, machine: str, /) -> Machine | Unobservable:
+    def observe(self, machine: str, /) -> Machine | UnknownMachine:
         """Return the machine, or why it cannot be observed now. Changes nothing."""
         ...
 

@@ -25,7 +25,7 @@ from reconciler.repair.providers.provider import (
     OrderOutcome,
     Power,
     ProviderKind,
-    Unobservable,
+    UnknownMachine,
 )
 from reconciler.settings import ReconcilerTable
 
@@ -77,13 +77,13 @@ class Redfish:
     ca_file: Path | None = None
     timeout_seconds: float = 10.0
 
-    def observe(self, machine: str, /) -> Machine | Unobservable:
+    def observe(self, machine: str, /) -> Machine | UnknownMachine:
         """Return the machine at the URL `machine`, or why it cannot be observed now."""
         try:
             with self._client() as client:
                 return _machine(self._read_system(client, machine).body)
         except UnreadableError as error:
-            return Unobservable(str(error))
+            return UnknownMachine(str(error))
 
     def act(self, machine: str, _action_id: str, order: Order, /) -> OrderOutcome:
         """POST one reset to the machine at the URL `machine`; Redfish has no field for an action id.

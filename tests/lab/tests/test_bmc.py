@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from reconciler.incidents.progress import OrderResult
-from reconciler.repair.providers.provider import Machine, Order, Power, Unobservable
+from reconciler.repair.providers.provider import Machine, Order, Power, UnknownMachine
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 from tests.lab.machines import Delays
@@ -65,7 +65,7 @@ def test_ours_and_a_real_emulator_restart_a_machine_alike(kind: type[Bmc | Sushy
         redfish, address = Redfish(bmc.username, bmc.password), bmc.system_url("gpu-01")
         assert httpx.get(address, auth=(bmc.username, bmc.password)).status_code == 307
         assert httpx.get(address).status_code == 401
-        assert isinstance(redfish.observe(bmc.system_url("gpu-99")), Unobservable)
+        assert isinstance(redfish.observe(bmc.system_url("gpu-99")), UnknownMachine)
         machine = redfish.observe(address)
         assert isinstance(machine, Machine)
         assert (machine.power, len(machine.uuid)) == (Power.ON, 36)

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from reconciler.incidents.progress import OrderResult
-from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, Unobservable
+from reconciler.repair.providers.provider import Machine, Order, OrderOutcome, Power, UnknownMachine
 from reconciler.repair.providers.redfish import Redfish
 from tests.lab.bmc import Bmc
 
@@ -220,7 +220,7 @@ def test_a_hanging_read_is_given_up_in_time_and_nothing_is_sent(bmc: Bmc) -> Non
     bmc.hang("gpu-06", 30.0, method="GET")
     impatient = Redfish(bmc.username, bmc.password, timeout_seconds=0.3)
     started = time.monotonic()
-    assert isinstance(impatient.observe(bmc.system_url("gpu-06")), Unobservable)
+    assert isinstance(impatient.observe(bmc.system_url("gpu-06")), UnknownMachine)
     outcome = impatient.act(bmc.system_url("gpu-06"), ACTION, Order.FORCE_RESTART)
     assert time.monotonic() - started < 3
     bmc.clear("gpu-06")
@@ -233,7 +233,7 @@ def test_an_unreachable_bmc_is_unknown_to_look_at_and_certainly_not_reset(bmc: B
     seen = redfish.observe(bmc.system_url("gpu-06"))
     outcome = redfish.act(bmc.system_url("gpu-06"), ACTION, Order.FORCE_RESTART)
     bmc.up()
-    assert isinstance(seen, Unobservable)
+    assert isinstance(seen, UnknownMachine)
     assert "refused" in seen.reason
     assert certainly_not_sent(outcome)
     assert isinstance(redfish.observe(bmc.system_url("gpu-06")), Machine)
@@ -242,14 +242,14 @@ def test_an_unreachable_bmc_is_unknown_to_look_at_and_certainly_not_reset(bmc: B
 def test_a_wrong_password_is_said_without_showing_it(bmc: Bmc) -> None:
     wrong = Redfish(bmc.username, "not-the-password", timeout_seconds=2)
     seen = wrong.observe(bmc.system_url("gpu-06"))
-    assert isinstance(seen, Unobservable)
+    assert isinstance(seen, UnknownMachine)
     assert "401" in seen.reason
     assert "not-the-password" not in seen.reason + repr(wrong)
 
 
 def test_a_machine_the_bmc_does_not_know_is_unknown(bmc: Bmc, redfish: Redfish) -> None:
     seen = redfish.observe(bmc.system_url("gpu-99"))
-    assert isinstance(seen, Unobservable)
+    assert isinstance(seen, UnknownMachine)
     assert "404" in seen.reason
 
 
@@ -266,7 +266,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_host() -> None:
             redfish = Redfish("admin", "secret")
             machine = redfish.observe(url + "/redfish/v1/Systems/1")
             outcome = redfish.act(url + "/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART)
-    assert isinstance(machine, Unobservable)
+    assert isinstance(machine, UnknownMachine)
     assert "credentials must not go" in machine.reason
     assert certainly_not_sent(outcome)
     assert len(seen) == 2
@@ -323,7 +323,7 @@ def test_every_answer_to_a_reset_has_its_meaning(status: int, result: OrderResul
 )
 def test_an_answer_that_is_not_a_system_is_unknown_and_resets_nothing(body: bytes) -> None:
     with answering({"GET": (200, {}, body)}) as (url, seen):
-        assert isinstance(Redfish().observe(url), Unobservable)
+        assert isinstance(Redfish().observe(url), UnknownMachine)
         assert certainly_not_sent(Redfish().act(url, ACTION, Order.FORCE_RESTART))
     assert [method for method, _, _ in seen] == ["GET", "GET"]
 
@@ -331,14 +331,14 @@ def test_an_answer_that_is_not_a_system_is_unknown_and_resets_nothing(body: byte
 def test_a_bmc_that_redirects_in_circles_is_given_up() -> None:
     with answering({"GET": (302, {"Location": "/again"}, b"")}) as (url, seen):
         machine = Redfish().observe(url)
-    assert isinstance(machine, Unobservable)
+    assert isinstance(machine, UnknownMachine)
     assert "circles" in machine.reason
     assert len(seen) == 4
 
 
 def test_an_endless_answer_is_cut_off() -> None:
     with answering({"GET": (200, {}, b" " * (2 << 20))}) as (url, _):
-        assert isinstance(Redfish().observe(url), Unobservable)
+        assert isinstance(Redfish().observe(url), UnknownMachine)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_an_endless_answer_is_cut_off() -> None:
 )
 def test_an_address_that_cannot_be_used_is_said_and_not_tried(system: str) -> None:
     seen, outcome = Redfish().observe(system), Redfish().act(system, ACTION, Order.FORCE_RESTART)
-    assert isinstance(seen, Unobservable)
+    assert isinstance(seen, UnknownMachine)
     assert certainly_not_sent(outcome)
     assert "secret" not in seen.reason + outcome.reason
 
@@ -359,7 +359,7 @@ def test_a_ca_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         outcome = Redfish(ca_file=path).act(
             "https://127.0.0.1:1/redfish/v1/Systems/1", ACTION, Order.FORCE_RESTART
         )
-        assert isinstance(seen, Unobservable)
+        assert isinstance(seen, UnknownMachine)
         assert str(path) in seen.reason
         assert certainly_not_sent(outcome)
 
@@ -370,7 +370,7 @@ def test_a_bmc_is_trusted_by_its_ca_and_by_no_other(tmp_path: Path) -> None:
     with answering(answers, certificate=own) as (url, seen):
         for stranger in (Redfish("admin", "secret"), Redfish("admin", "secret", ca_file=other)):
             machine, outcome = stranger.observe(url), stranger.act(url, ACTION, Order.FORCE_RESTART)
-            assert isinstance(machine, Unobservable)
+            assert isinstance(machine, UnknownMachine)
             assert "certificate" in machine.reason
             assert certainly_not_sent(outcome)
         assert seen == []
