@@ -89,14 +89,8 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
 }
 """What is special about a code. For any other code people read the sentence of the rule."""
 
-VENDOR_DECISION: Final = "154"
-"""Xid in which the driver itself names the recovery; it replaces the verdict of its GPU's other codes."""
-
-COUNTED: Final = frozenset({"74"})
-"""Xids that call for a failover only when they come back (section 3.4): the driver has not counted them."""
-
-SAME_MOMENT_SECONDS: Final = 10.0
-"""How near that Xid must be to a line to speak about it (node checks, modifier M1)."""
+VENDOR_DECISION: Final = ("xid", "154")
+"""The finding in which the driver itself names the recovery. Of equal findings, it explains the recommendation."""
 
 UNREACHABLE: Final = (
     "No pool in the configuration says how to reach the node's machine, so nothing can be offered."
@@ -122,28 +116,24 @@ def recommend(cause: Cause, findings: tuple[Finding, ...], kind: ProviderKind | 
 def leading(findings: tuple[Finding, ...]) -> Finding:
     """Return the finding that calls for the heaviest repair; raises ValueError for none.
 
-    Where the driver named the recovery (Xid 154), that replaces what the other codes of its GPU suggest.
+    The agent has judged the findings, also beside each other, so nothing is weighed against anything here.
     """
-    decided = [each for each in findings if each.code == VENDOR_DECISION and each.action is not Action.ASK]
-    left = [each for each in findings if not any(_replaces(one, each) for one in decided)]
-    return max(left, key=lambda each: (action_rank(each.action), -each.first_seen, each.key))
+    return max(
+        findings,
+        key=lambda each: (action_rank(each.action), _names_recovery(each), -each.first_seen, each.key),
+    )
+
+
+def _names_recovery(finding: Finding) -> bool:
+    return (finding.subsystem, finding.code) == VENDOR_DECISION and finding.action is not Action.ASK
 
 
 def _incapable(wanted: Action, kind: ProviderKind) -> str:
     return f"The provider of the node's pool, {kind.name}, cannot {ACTIONS[wanted].capability} a machine."
 
 
-def _replaces(decided: Finding, other: Finding) -> bool:
-    if other.key == decided.key or other.gpu != decided.gpu or other.subsystem != decided.subsystem:
-        return False
-    if other.code in COUNTED and other.action is Action.FAILOVER:
-        return False
-    earliest, latest = other.first_seen - SAME_MOMENT_SECONDS, other.last_seen + SAME_MOMENT_SECONDS
-    return earliest <= decided.first_seen <= latest
-
-
 def _why(cause: Cause, lead: Finding, rule: OfferRule) -> str:
-    if lead.subsystem == "xid" and lead.code == VENDOR_DECISION and lead.action is not Action.ASK:
+    if _names_recovery(lead):
         return "The driver itself names this recovery."
     if cause is Cause.AGENT and lead.code != "silence":
         return "The agent cannot see part of the node, so faults there would go unnoticed."

@@ -53,13 +53,6 @@ def test_a_reboot_in_place_of_a_failover_says_that_it_may_not_help() -> None:
     assert "fallen off the bus" in found.why
 
 
-def test_a_link_that_failed_again_and_again_is_not_made_well_by_the_reset_that_the_driver_asks_for() -> None:
-    asked = finding(code="154", action=Action.RESET_GPU)
-    again, first = finding(code="74", action=Action.FAILOVER), finding(code="74", action=Action.REBOOT)
-    assert leading((asked, again)) is again
-    assert leading((asked, first)) is asked
-
-
 def test_the_heaviest_action_leads() -> None:
     reset = finding(code="48", action=Action.RESET_GPU, gpu="0000:01:00.0")
     lost = finding(code="79", action=Action.FAILOVER, gpu="0000:02:00.0")
@@ -68,15 +61,25 @@ def test_the_heaviest_action_leads() -> None:
     assert leading((ask, reset)) is reset
 
 
-def test_the_drivers_own_word_replaces_the_verdict_of_its_gpu_in_the_same_moment() -> None:
-    lost = finding(code="79", action=Action.FAILOVER, first_seen=100.0, last_seen=100.0)
-    word = finding(first_seen=105.0, last_seen=105.0)
-    late = finding(first_seen=111.0, last_seen=111.0)
-    elsewhere = finding(gpu="0000:5d:00.0", first_seen=105.0, last_seen=105.0)
-    undecided = finding(action=Action.ASK, severity=Severity.UNKNOWN, first_seen=105.0, last_seen=105.0)
-    assert leading((lost, word)) is word
-    for other in (late, elsewhere, undecided):
-        assert leading((lost, other)) is lost
+def test_a_heavier_finding_leads_whatever_the_driver_names_beside_it() -> None:
+    named = finding(code="154", action=Action.RESET_GPU)
+    heavier = finding(code="74", action=Action.FAILOVER)
+    assert leading((named, heavier)) is heavier
+    assert leading((heavier, named)) is heavier
+
+
+def test_of_equal_actions_the_one_that_the_driver_names_explains_the_recommendation() -> None:
+    lost = finding(code="79", action=Action.REBOOT, first_seen=100.0)
+    named = finding(code="154", action=Action.REBOOT, first_seen=105.0)
+    assert leading((lost, named)) is named
+    assert recommend(Cause.GPU, (lost, named), KIND).why == "The driver itself names this recovery."
+
+
+def test_a_recovery_that_the_driver_leaves_to_a_person_explains_nothing() -> None:
+    unknown = finding(code="173", action=Action.ASK, severity=Severity.UNKNOWN, first_seen=100.0)
+    unread = finding(code="154", action=Action.ASK, severity=Severity.UNKNOWN, first_seen=105.0)
+    assert leading((unread, unknown)) is unknown
+    assert "driver itself" not in recommend(Cause.GPU, (unread,), KIND).why
 
 
 def test_an_agent_that_cannot_see_is_explained_as_such() -> None:
