@@ -17,7 +17,7 @@ from reconciler.settings import SettingsError, config_argument, load
 
 log = structlog.get_logger("bot")
 
-LEAVE_SECONDS = 3
+CONNECTION_GRACE_SECONDS = 3
 """How long open connections may finish after a signal."""
 
 KEEP_OPEN_SECONDS = 150
@@ -75,7 +75,7 @@ def _server_config(bot: Bot, settings: BotTable) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         timeout_keep_alive=KEEP_OPEN_SECONDS,
-        timeout_graceful_shutdown=LEAVE_SECONDS,
+        timeout_graceful_shutdown=CONNECTION_GRACE_SECONDS,
     )
 
 

@@ -95,7 +95,7 @@ def test_findings_that_stay_away_for_five_minutes_close_the_incident(detection: 
     assert detection.incident.ending.why is CloseReason.CLEARED
 
 
-def test_findings_that_come_back_start_the_five_minutes_anew(detection: Detection) -> None:
+def test_findings_that_come_back_start_the_five_minutes_again(detection: Detection) -> None:
     detection.report(finding())
     detection.report()
     detection.now += timedelta(minutes=4)
@@ -118,7 +118,7 @@ def test_a_silent_node_has_not_been_seen_healthy(detection: Detection) -> None:
     assert agent.incident.findings[0].check == "silence"
 
 
-def test_silence_is_told_after_three_missed_reports_and_ends_when_the_node_speaks(
+def test_silence_opens_an_incident_after_three_missed_reports_and_ends_with_the_next_report(
     detection: Detection,
 ) -> None:
     detection.report()
@@ -184,7 +184,7 @@ def test_an_offer_lapses_in_its_moment_and_takes_a_decision_in_flight_with_it(de
     assert (detection.incident.state, detection.incident.decision) == (State.LAPSED, None)
 
 
-def test_a_removed_or_registered_anew_node_ends_its_incident(detection: Detection) -> None:
+def test_a_node_that_is_removed_or_registers_again_ends_its_incident(detection: Detection) -> None:
     detection.report(finding())
     detection.store.set_nodes([node(uid="uid-77")])
     detection.pass_time(seconds=1)
