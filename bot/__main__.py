@@ -1,4 +1,4 @@
-"""`python -m bot [--config FILE]`: runs the bot until it is told to stop.
+"""`python -m bot [--config FILE]`: runs the bot until it receives a signal to stop.
 
 Exit code 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the settings cannot be used.
 """
@@ -17,11 +17,11 @@ from reconciler.settings import SettingsError, config_argument, load
 
 log = structlog.get_logger("bot")
 
-LEAVE_SECONDS = 3
+CONNECTION_GRACE_SECONDS = 3
 """How long open connections may finish after a signal."""
 
 KEEP_OPEN_SECONDS = 150
-"""How long a silent connection stays open: five reports, so that an agent need not begin anew for each."""
+"""How long an idle connection stays open: five reports, so that an agent need not reconnect for each."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _server_config(bot: Bot, settings: BotTable) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         timeout_keep_alive=KEEP_OPEN_SECONDS,
-        timeout_graceful_shutdown=LEAVE_SECONDS,
+        timeout_graceful_shutdown=CONNECTION_GRACE_SECONDS,
     )
 
 

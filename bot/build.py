@@ -27,7 +27,7 @@ from reconciler.kube.read import KubernetesReader
 from reconciler.settings import GitSettings, SettingsError
 from reconciler.source.connect import open_recorder, open_repository
 
-LEAVE_SECONDS: Final = 10.0
+COMMIT_GRACE_SECONDS: Final = 10.0
 """How long a commit in progress may take when the bot is told to stop."""
 
 
@@ -55,7 +55,7 @@ class Bot:
         """Finish the clicks and the commit in progress; raises TimeoutError when the commit takes too long."""
         await self.inbound.close()
         await asyncio.wait_for(
-            asyncio.to_thread(self.git_writer.shutdown, cancel_futures=True), LEAVE_SECONDS
+            asyncio.to_thread(self.git_writer.shutdown, cancel_futures=True), COMMIT_GRACE_SECONDS
         )
 
 

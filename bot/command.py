@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ShowStatus:
-    """`status`: nodes, reports and open incidents in one glance."""
+    """`status`: nodes, reports and open incidents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ShowHelp:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """Not a command. `word` is what was not understood, `meant` the nearest known one or empty."""
+    """Not a command. `word` is the unknown word, `meant` the nearest command or empty, `missing` what it lacks."""
 
     word: str
     meant: str = ""
@@ -50,7 +50,7 @@ MAX_TEXT: Final = 1_000
 """Characters that are read at all."""
 
 MAX_WORD: Final = 100
-"""Characters of a word that are looked at; ids and commands are shorter."""
+"""Characters of a word that are read; ids and commands are shorter."""
 
 _QUOTES: Final = "\"'`\N{SINGLE LOW-9 QUOTATION MARK}\N{DOUBLE LOW-9 QUOTATION MARK}"
 _AN_ID: Final = "an incident's id"
@@ -71,9 +71,7 @@ def parse(text: str) -> Command:
             return ListIncidents()
         case (("incident" | "incidents"), 1):
             return (
-                ShowIncident(rest[0])
-                if _ID.fullmatch(rest[0])
-                else UnknownCommand(rest[0], missing="an incident's id")
+                ShowIncident(rest[0]) if _ID.fullmatch(rest[0]) else UnknownCommand(rest[0], missing=_AN_ID)
             )
         case "incident", 0:
             return UnknownCommand(first, missing=_AN_ID)
@@ -86,7 +84,7 @@ def parse(text: str) -> Command:
 
 
 def _typed(character: str) -> str:
-    """Return what the person meant to type: any dash is a hyphen, quotes and the invisible mean nothing."""
+    """Return the character that the person meant: any dash is a hyphen, quotes and invisible ones are dropped."""
     category = unicodedata.category(character)
     if category == "Pd" or character == "\N{MINUS SIGN}":
         return "-"

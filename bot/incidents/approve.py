@@ -1,7 +1,7 @@
 """A click → Granted or Denied: who may decide, about what, until when. Pure; fails closed.
 
 The policy is judged at the click, from the approver list in Git and a fresh observation of the node. Being in
-the channel grants nothing. What cannot be read denies the click. The person is told; Git records no denial.
+the channel grants nothing. What cannot be read denies the click. The person gets the reason; Git records no denial.
 """
 
 from dataclasses import dataclass

@@ -129,7 +129,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Why an incident closed, and who said so (empty when nobody had to)."""
+    """Why an incident closed, when (UTC), and who closed it (empty for nobody)."""
 
     why: CloseReason
     at: datetime

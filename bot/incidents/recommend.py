@@ -89,7 +89,7 @@ REASONS: Final[Mapping[tuple[str, str], str]] = {
 """What is special about a code. For any other code people read the sentence of the rule."""
 
 VENDOR_DECISION: Final = ("xid", "154")
-"""The finding in which the driver itself names the recovery: of equal ones, it is the one to explain."""
+"""The finding in which the driver itself names the recovery. Of equal findings, it explains the recommendation."""
 
 UNREACHABLE: Final = (
     "No pool in the configuration says how to reach the node's machine, so nothing can be offered."
@@ -123,12 +123,12 @@ def leading(findings: tuple[Finding, ...]) -> Finding:
     )
 
 
-def _incapable(wanted: Action, kind: ProviderKind) -> str:
-    return f"The provider of the node's pool, {kind.name}, cannot {ACTIONS[wanted].capability} a machine."
-
-
 def _names_recovery(finding: Finding) -> bool:
     return (finding.subsystem, finding.code) == VENDOR_DECISION and finding.action is not Action.ASK
+
+
+def _incapable(wanted: Action, kind: ProviderKind) -> str:
+    return f"The provider of the node's pool, {kind.name}, cannot {ACTIONS[wanted].capability} a machine."
 
 
 def _why(cause: Cause, lead: Finding, rule: OfferRule) -> str:

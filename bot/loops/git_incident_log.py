@@ -70,7 +70,7 @@ class GitIncidentLog:
         paths = [path for path in self._repository.listing(tip) if "/" not in path]
         found = read(self._repository.read(tip, paths))
         if isinstance(found, ConfigErrors):
-            # The last good list of approvers stays: a typo takes nobody's rights, and gives none.
+            # The last good list of approvers stays in force: a typo neither takes rights away nor grants any.
             return self._config and self._config[1], [str(each) for each in found.faults]
         self._config = (tip, found)
         return found, []

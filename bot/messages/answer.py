@@ -189,9 +189,9 @@ def _rows(shown: tuple[Incident, ...]) -> list[str]:
 
 
 def _row(shown: Incident) -> str:
-    mark = words.SEVERITY_ICONS[worst(shown.findings).severity]
+    icon = words.SEVERITY_ICONS[worst(shown.findings).severity]
     what = escape(sentence(shown), 200)
-    return f"{mark} `{shown.id}` {words.STATES[shown.state]}, since {when(shown.opened_at)}: {what}"
+    return f"{icon} `{shown.id}` {words.STATES[shown.state]}, since {when(shown.opened_at)}: {what}"
 
 
 def _lines(lines: list[str]) -> Message:
@@ -204,10 +204,10 @@ def _lines(lines: list[str]) -> Message:
             kept = []
         kept.append(line)
     blocks.append(section("\n".join(kept)))
-    return Message(_spoken(lines), tuple(blocks))
+    return Message(_fallback_text(lines), tuple(blocks))
 
 
-def _spoken(lines: list[str]) -> str:
+def _fallback_text(lines: list[str]) -> str:
     """Return whole lines for screen readers, as many as fit: a cut could split a date of Slack's."""
     said = lines[0]
     for line in lines[1:]:

@@ -1,4 +1,4 @@
-"""Slack blocks with their limits: foreign text made harmless, everything cut to what Slack accepts. Pure.
+"""Slack blocks and their limits: foreign text is escaped, and everything is cut to what Slack accepts. Pure.
 
 `validate` knows every limit and is what tests hold against builders; builders keep to the limits themselves,
 cutting the final string, so a long log line never costs a person the message.
@@ -49,7 +49,7 @@ def plain(text: str, limit: int) -> str:
 
 
 def escape(text: str, limit: int) -> str:
-    """Return foreign text for a field that Slack interprets: it names nobody, links nothing, fits `limit`."""
+    """Return foreign text for a field that Slack interprets: no mention, no link, at most `limit` characters."""
     return _cut((_ESCAPES.get(each) or _soft(_visible(each)) for each in text), limit)
 
 

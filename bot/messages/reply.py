@@ -41,7 +41,7 @@ class Reply:
 def replies(incident: Incident) -> tuple[Reply, ...]:
     """Return every milestone that the incident has passed, in order."""
     lines = [*_offers(incident), *_decisions(incident), *_progress(incident), *_ends(incident)]
-    return tuple(Reply(key, Message(_spoken(line), (section(line),))) for key, line in lines)
+    return tuple(Reply(key, Message(_fallback_text(line), (section(line),))) for key, line in lines)
 
 
 def _offers(incident: Incident) -> Iterator[tuple[str, str]]:
@@ -155,6 +155,6 @@ def _mention(person: Decider) -> str:
     return f"<@{account}> " if ACCOUNT.fullmatch(account) else ""
 
 
-def _spoken(line: str) -> str:
+def _fallback_text(line: str) -> str:
     """Return a line for notifications and screen readers, without styling."""
     return line.replace("*", "").replace("`", "")

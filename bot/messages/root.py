@@ -53,7 +53,7 @@ def root(view: IncidentView) -> Message:
         *_recommended(view),
         section(state_line(incident, trouble=view.trouble), f"state-{incident.revision}"),
         *_buttons(view),
-        context(_small_print(incident)),
+        context(_context_line(incident)),
     ]
     return Message(_text(view), tuple(blocks))
 
@@ -179,11 +179,11 @@ def _confirm(incident: Incident, plan: Plan) -> Block:
     action = words.action_words(plan.action).noun
     keeps = "Local disks are kept." if plan.keeps_local_data else "LOCAL DATA IS LOST."
     stops = f"The {action} of {incident.node} {words.pods_sentence(plan.disturbs)}."
-    text = f"{stops} {keeps}{_some(plan.disturbs)}"
+    text = f"{stops} {keeps}{_named_pods(plan.disturbs)}"
     return confirm(f"{words.order(plan.action, incident.node)}?", text, f"Approve {action}", "Not now")
 
 
-def _some(pods: tuple[PlannedPod, ...]) -> str:
+def _named_pods(pods: tuple[PlannedPod, ...]) -> str:
     if not pods:
         return ""
     named = ", ".join(f"{pod.namespace}/{pod.name}" for pod in _riskiest_first(pods)[:3])
@@ -191,7 +191,7 @@ def _some(pods: tuple[PlannedPod, ...]) -> str:
     return f" Pods: {named}{more}."
 
 
-def _small_print(incident: Incident) -> str:
+def _context_line(incident: Incident) -> str:
     parts = [
         f"Incident `{incident.id}`",
         f"opened {when(incident.opened_at)}",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bot.harness import BotProcess, people
+from tests.bot.harness import BotProcess
+from tests.bot.people import people
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.lab.manifests import apply_identities

@@ -14,106 +14,18 @@ from typing import Any, TypeVar
 import httpx
 import yaml
 
-from checks.finding import Action, Finding, Severity
-from checks.report import AUDIENCE, Inventory, NodeReport, encode
+from checks.finding import Finding
+from checks.report import encode
+from tests.bot.agent import POOL_LABELS, Agent
+from tests.bot.people import CHANNEL, buttons, shown
 from tests.lab.kube.kube import Kube
-from tests.lab.pods import agent_daemonset, agent_pod
 from tests.lab.ports import free_ports
 from tests.lab.program import Program
 from tests.lab.slack.emulator import Slack
 
-CHANNEL = "C0INCIDENTS"
-APPROVER, SECOND, STRANGER, GUEST, SHY, ROBOT = (
-    "U0APPROVER",
-    "U0SECOND",
-    "U0STRANGER",
-    "U0GUEST",
-    "U0SHY",
-    "U0ROBOT",
-)
-POOL_LABELS = {"clusterwright.dev/pool": "h100"}
-BOOT = "11111111-1111-4111-8111-111111111111"
-NEXT_BOOT = "22222222-2222-4222-8222-222222222222"
-GPU = "0000:1b:00.0"
 WAIT_SECONDS = 60.0
 
 Found = TypeVar("Found")
-
-
-def people(slack: Slack) -> None:
-    """Everybody whose clicks the tests try."""
-    slack.add_channel(CHANNEL, "gpu-incidents")
-    slack.add_user(APPROVER, "Example Approver", "approver@example.com")
-    slack.add_user(SECOND, "Second Approver", "second@example.com")
-    slack.add_user(STRANGER, "Example Visitor", "visitor@example.com")
-    slack.add_user(GUEST, "Example Guest", "approver@example.com", is_restricted=True)
-    slack.add_user(SHY, "Example Shy", "")
-    slack.add_user(ROBOT, "Example Robot", "approver@example.com", is_bot=True)
-
-
-def reboot_required(count: int = 1) -> Finding:
-    """A fault whose first answer is a reboot."""
-    return Finding(
-        check="xid", subsystem="xid", code="154", severity=Severity.CRITICAL, action=Action.REBOOT, gpu=GPU,
-        count=count, first_seen=1_796_000_000.0, last_seen=1_796_000_000.0,
-        summary="the driver asks for a reboot of the node",
-        evidence="NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed to Node Reboot Required",
-    )  # fmt: skip
-
-
-def gpu_lost() -> Finding:
-    """A fault that calls for another node."""
-    return Finding(
-        check="xid", subsystem="xid", code="79", severity=Severity.CRITICAL, action=Action.FAILOVER,
-        gpu="0000:5d:00.0", first_seen=1_796_000_100.0, last_seen=1_796_000_100.0,
-        summary="GPU has fallen off the bus",
-    )  # fmt: skip
-
-
-class Agent:
-    """One node of the cluster and what its agent says."""
-
-    def __init__(self, kube: Kube, name: str, boot_id: str = BOOT) -> None:
-        self.kube, self.name, self.boot_id, self.sequence = kube, name, boot_id, 0
-        node = {
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": POOL_LABELS},
-        }  # fmt: skip
-        status, made = kube.request("POST", "/api/v1/nodes", node)
-        assert status == 201, made
-        self.uid: str = made["metadata"]["uid"]
-        self.boot(boot_id)
-        self.token = self._token()
-
-    def boot(self, boot_id: str) -> None:
-        """Have the kubelet report a boot; the node is Ready with 8 GPUs."""
-        self.boot_id, self.sequence = boot_id, 0
-        status = {
-            "capacity": {"nvidia.com/gpu": "8"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "nodeInfo": {"bootID": boot_id},
-        }
-        path = f"/api/v1/nodes/{self.name}/status"
-        code, answer = self.kube.request("PATCH", path, {"status": status}, "application/merge-patch+json")
-        assert code == 200, answer
-
-    def report(self, *findings: Finding, node: str = "", sequence: int | None = None) -> NodeReport:
-        """Return the next report."""
-        self.sequence += 1
-        return NodeReport(
-            node=node or self.name, boot_id=self.boot_id,
-            sequence=self.sequence if sequence is None else sequence,
-            sent_at=time.time(), agent_version="0.1.0", inventory=Inventory(gpus=()),
-            findings=findings, blind_spots=(),
-        )  # fmt: skip
-
-    def _token(self) -> str:
-        name = f"agent-{self.name}"
-        pod = agent_pod(name, self.name, agent_daemonset(self.kube))
-        status, made = self.kube.request("POST", "/api/v1/namespaces/clusterwright/pods", pod)
-        assert status == 201, made
-        return self.kube.token(
-            "clusterwright", "clusterwright-agent", (AUDIENCE,), (name, made["metadata"]["uid"])
-        )
 
 
 class BotProcess:
@@ -365,28 +277,6 @@ def configuration() -> dict[str, str]:
         "cluster.yaml": _object("Cluster", {"pools": [pool]}),
         "access.yaml": _object("Access", {"approvers": approvers}),
     }
-
-
-def shown(message: Mapping[str, Any]) -> str:
-    """Return all texts of a message."""
-    return message["text"] + "\n" + "\n".join(_texts(message.get("blocks") or ()))
-
-
-def buttons(message: Mapping[str, Any]) -> set[str]:
-    """Ids of the buttons on a message."""
-    return {
-        element["action_id"]
-        for block in message.get("blocks") or ()
-        if block["type"] == "actions"
-        for element in block["elements"]
-    }
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["text"]] if isinstance(value.get("text"), str) else []
-        return own + [text for each in value.values() for text in _texts(each)]
-    return [text for each in value for text in _texts(each)] if isinstance(value, (list, tuple)) else []
 
 
 def _object(kind: str, spec: dict[str, Any]) -> str:

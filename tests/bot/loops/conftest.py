@@ -3,6 +3,7 @@
 import pytest
 
 from tests.bot.loop_harness import BotLoops
+from tests.bot.loops.detection import Detection
 from tests.bot.samples import finding
 
 
@@ -18,3 +19,9 @@ def asked(bot: BotLoops) -> BotLoops:
     bot.report(finding())
     assert bot.files() == ["opened.yaml", "thread.yaml"]
     return bot
+
+
+@pytest.fixture
+def detection() -> Detection:
+    """The detection alone, without other systems."""
+    return Detection()

@@ -12,7 +12,7 @@ from bot.loops.rate_limit import RateLimit
 from bot.messages.blocks import Message, section
 from bot.metrics import Metrics
 from bot.slack.outbound import EVENT_TYPE, SlackChat
-from tests.bot.harness import APPROVER, CHANNEL, GUEST, ROBOT, SHY, people
+from tests.bot.people import APPROVER, CHANNEL, GUEST, ROBOT, SHY, people
 from tests.bot.samples import NOW
 from tests.lab.slack.emulator import Slack
 

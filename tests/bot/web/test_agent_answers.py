@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.incidents.progress import JournalEntry, Phase, StepState
 from reconciler.repair.resource import PreState, RepairStatus
-from tests.bot.harness import BOOT, NEXT_BOOT, BotProcess
+from tests.bot.agent import BOOT, NEXT_BOOT
+from tests.bot.harness import BotProcess
 from tests.lab.kube.kube import Kube
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)

@@ -7,7 +7,8 @@ import msgspec
 
 from checks.report import AUDIENCE, NodeReport
 from checks.report_delta import make_delta
-from tests.bot.harness import Agent, BotProcess, reboot_required
+from tests.bot.agent import Agent, reboot_required
+from tests.bot.harness import BotProcess
 
 
 def post(bot: BotProcess, agent: Agent, report: NodeReport, taken: NodeReport | None) -> httpx.Response:
