@@ -125,7 +125,7 @@ def _begun(action: Action, entry: JournalEntry) -> str:
 def _done(action: Action, entry: JournalEntry, boot: str) -> str:
     done = words.step_words(action, entry.name).done
     at = f" at {when(entry.finished_at)}" if entry.finished_at else ""
-    booted = f" The boot ID is now `{escape(boot, words.NAME)}`." if boot and entry.name == RETURN else ""
+    booted = f" The boot is now `{escape(boot, words.NAME)}`." if boot and entry.name == RETURN else ""
     return f"*{words.sentence_case(done)}*{at}.{booted}"
 
 
