@@ -17,7 +17,8 @@ from reconciler.repair.resource import Repair, read_repair, repair_name
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.cluster_harness import INTERVALS, ClusterHarness, prepare
-from tests.reconciler.harness import CLEAN, NEW, START, Bot, NodeHarness
+from tests.reconciler.harness import CLEAN, NEW, START, NodeHarness
+from tests.reconciler.outside import Bot
 
 
 @pytest.fixture(scope="module")

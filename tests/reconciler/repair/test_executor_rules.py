@@ -15,7 +15,8 @@ from reconciler.repair.resource import RepairStatus, UndoEntry
 from reconciler.repair.step import Act, Again, Done, End, NotDone, Step, StepResult, StepWords, Undo
 from reconciler.repair.steps.cordon import CORDON
 from reconciler.repair.steps.lease import LOCK
-from tests.reconciler.harness import CLEAN, FAULT, NEW, START, CrashPoint, Killed, NodeHarness
+from tests.reconciler.harness import CLEAN, FAULT, NEW, START, NodeHarness
+from tests.reconciler.outside import CrashPoint, Killed
 
 Script = Callable[[], StepResult]
 SECONDS = timedelta(seconds=1)
