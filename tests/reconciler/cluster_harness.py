@@ -32,7 +32,8 @@ from reconciler.source.git_source import Desired, GitSource
 from reconciler.source.recording import Person
 from reconciler.source.repository import Repository
 from tests.lab.kube.kube import Kube
-from tests.reconciler.harness import CONFIG, STALE, START, BmcClient, CrashPoint, NodeHarness
+from tests.reconciler.harness import CONFIG, STALE, START, NodeHarness
+from tests.reconciler.outside import BmcClient, CrashPoint
 
 INTERVALS = ControllerIntervals(
     each_pass=timedelta(seconds=0.1),

@@ -8,7 +8,8 @@ from tests.lab.kube.fixture import require_real
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.cluster_harness import prepare
-from tests.reconciler.harness import Bot, NodeHarness, bot
+from tests.reconciler.harness import NodeHarness
+from tests.reconciler.outside import Bot, bot
 
 
 @pytest.fixture(scope="session")

@@ -92,6 +92,22 @@ def test_a_record_that_claims_anything_else_is_refused(harness: NodeHarness, nam
     assert (found.phase, reason in found.reason) == (phase, True), found.reason
 
 
+def test_a_file_with_two_records_is_unreadable(harness: NodeHarness) -> None:
+    harness.put(harness.record())
+    harness.files[harness.path] += b"---\n" + harness.files[harness.path]
+    found = judged(harness)
+    assert isinstance(found, UnreadableRecord)
+    assert "must hold one RepairRecord, holds 2" in str(found.faults[0])
+
+
+def test_approvers_are_named_in_the_order_of_the_record(harness: NodeHarness) -> None:
+    record = harness.record().model_copy(update={"approvals": ("approval-2.yaml", "approval-1.yaml")})
+    harness.put(record)
+    second = harness.approval(record, approver=Decider(name="Example Visitor", email="visitor@example.com"))
+    harness.files[f"{harness.directory}/approval-2.yaml"] = dump(second)
+    assert approvers_of(harness.path, harness.files) == ("visitor@example.com", "approver@example.com")
+
+
 def test_an_approval_may_be_dated_as_far_ahead_as_clocks_differ(harness: NodeHarness) -> None:
     record = harness.record()
     for ahead, admitted in ((timedelta(minutes=5), True), (timedelta(minutes=5, seconds=1), False)):

@@ -10,7 +10,8 @@ from reconciler.render.node_checks import NAME
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.cluster_harness import ClusterHarness, prepare
-from tests.reconciler.harness import Bot, NodeHarness
+from tests.reconciler.harness import NodeHarness
+from tests.reconciler.outside import Bot
 
 PATH = f"/api/v1/namespaces/clusterwright/configmaps/{NAME}"
 CHECKS = """apiVersion: clusterwright.dev/v1alpha1

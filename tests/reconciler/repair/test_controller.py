@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from reconciler.repair.resource import Repair, read_repair, repair_name
 from tests.lab.kube.kube import Kube
 from tests.lab.kube.server import start
 from tests.reconciler.cluster_harness import INTERVALS, ClusterHarness, prepare
-from tests.reconciler.harness import CLEAN, NEW, START, Bot, NodeHarness
+from tests.reconciler.harness import CLEAN, NEW, START, NodeHarness
+from tests.reconciler.outside import Bot
 
 
 @pytest.fixture(scope="module")
@@ -364,3 +366,19 @@ def test_a_plan_of_a_newer_version_whose_repair_exists_is_the_repairs_own_to_end
     assert phase(harness) is Phase.HELD
     assert len(cluster.outcomes()) == 1
     assert [each for each in logs if each["event"] == "repair record not admitted"] == []
+
+
+def test_a_repair_that_waits_is_left_alone_until_it_is_due(harness: NodeHarness, tmp_path: Path) -> None:
+    cluster = ClusterHarness([harness], tmp_path)
+    now = [START + timedelta(seconds=1)]
+    cluster.clock = lambda: now[0]  # type: ignore[method-assign] # time stands still until it is moved
+    cluster.order(harness)
+    controller = cluster.controller_by_hand()
+    controller.reconcile()
+    harness.bot.down = True
+    looks = [len(harness.bot.tokens)]
+    for seconds in (0, 4.9, 0.1):
+        now[0] += timedelta(seconds=seconds)
+        controller.reconcile()
+        looks.append(len(harness.bot.tokens))
+    assert [after - before for before, after in pairwise(looks)] == [1, 0, 1]

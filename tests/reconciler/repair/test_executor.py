@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.incidents.progress import Phase
 from reconciler.repair.providers.provider import Order, Power
-from tests.reconciler.harness import CLEAN, FAULT, NEW, OLD, CrashPoint, Killed, NodeHarness
+from tests.reconciler.harness import CLEAN, FAULT, NEW, OLD, NodeHarness
+from tests.reconciler.outside import CrashPoint, Killed
 
 UNDISTURBED = 19
 """Changes of the outside in one undisturbed reboot with one pod, without the renewals of its lease."""

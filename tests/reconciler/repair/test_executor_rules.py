@@ -1,6 +1,7 @@
 """The rules that hold for every action, shown with steps that exist for this test alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +12,12 @@ from reconciler.repair import journal
 from reconciler.repair.actions.reboot import REBOOT
 from reconciler.repair.executor import Executor
 from reconciler.repair.providers.provider import Order
-from reconciler.repair.resource import RepairStatus, UndoEntry
+from reconciler.repair.resource import PreState, Repair, RepairStatus, UndoEntry
 from reconciler.repair.step import Act, Again, Done, End, NotDone, Step, StepResult, StepWords, Undo
 from reconciler.repair.steps.cordon import CORDON
 from reconciler.repair.steps.lease import LOCK
-from tests.reconciler.harness import CLEAN, FAULT, NEW, START, CrashPoint, Killed, NodeHarness
+from tests.reconciler.harness import CLEAN, FAULT, NEW, START, NodeHarness
+from tests.reconciler.outside import CrashPoint, Killed
 
 Script = Callable[[], StepResult]
 SECONDS = timedelta(seconds=1)
@@ -186,6 +188,21 @@ def _given_up(harness: NodeHarness) -> bool:
     return last is not None and last.state is StepState.NOT_DONE
 
 
+def test_a_step_sees_what_the_steps_before_it_found_in_the_same_pass(
+    harness: NodeHarness, order: Ordered
+) -> None:
+    before = PreState(boot_id="boot-old", power="on", unschedulable=False)
+    seen: list[PreState | None] = []
+
+    def look(repair: Repair, _context: object) -> Again:
+        seen.append(repair.status.pre_state)
+        return Again("waits")
+
+    order(toy("note", answers(Done("noted", before=before))), replace(toy("use", answers()), look=look))
+    harness.one_pass()
+    assert seen == [before]
+
+
 # ---- undo
 
 
@@ -254,6 +271,24 @@ def test_a_crash_at_any_change_of_the_release_leaves_nothing_behind(
 
 RELEASE_CHANGES = 6
 """The end, the node, the lease, the end of the release, the outcome and its commit."""
+
+
+def test_an_outcome_waits_until_git_can_tell_whether_the_record_is_there(harness: NodeHarness) -> None:
+    harness.order()
+    harness.report("boot-old")
+    assert harness.one_pass().after == 0
+    while not harness.repair().status.released:
+        harness.one_pass()
+    files = dict(harness.files)
+    harness.files.clear()
+    harness.git_valid = timedelta(0)
+
+    assert harness.one_pass().after == 5
+    assert harness.repair().status.recorded == ""
+
+    harness.files.update(files)
+    assert harness.one_pass().after is None
+    assert harness.outcome()["phase"] == "Lapsed"
 
 
 # ---- a repair that may not start

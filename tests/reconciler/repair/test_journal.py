@@ -40,6 +40,7 @@ def test_the_first_look_at_a_step_that_waits_is_kept() -> None:
     first = journal.looked(EMPTY, CORDON.name, "another action has marked the node", START)
     assert journal.looked(first, CORDON.name, "still", LATER) is first
     assert journal.first_look(first, CORDON.name) == START
+    assert journal.attempts(first, CORDON.name) == 0
     (entry,) = journal.intend(first, CORDON, "cordon the node", LATER).steps
     assert (entry.state, entry.started_at) == (StepState.INTENT, START)
 
@@ -79,6 +80,17 @@ def test_an_attempt_without_effect_is_kept_and_the_next_has_its_own_entry() -> N
         False,
         True,
     ]
+
+
+def test_an_attempt_that_worked_after_it_was_given_up_has_its_own_entry_and_may_have_happened() -> None:
+    failed = journal.not_done(journal.intend(EMPTY, RESTART, "restart", START), RESTART.name, "none", LATER)
+    done = journal.done(failed, RESTART, "the node has booted", LATER)
+    assert [each.state for each in done.steps] == [StepState.NOT_DONE, StepState.DONE]
+    assert journal.may_have_happened(done)
+
+
+def test_a_step_without_an_attempt_has_none_that_failed() -> None:
+    assert journal.not_done(EMPTY, RESTART.name, "none", START) is EMPTY
 
 
 def test_the_world_before_is_remembered_once() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from reconciler.incidents.progress import Phase
 from tests.lab.kube.kube import Kube
-from tests.reconciler.harness import CLEAN, CrashPoint, Killed, NodeHarness
+from tests.reconciler.harness import CLEAN, NodeHarness
+from tests.reconciler.outside import CrashPoint, Killed
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import pytest
 
 from reconciler.repair.reports import NodeReports
 from reconciler.repair.step import ReportsUnavailableError
-from tests.reconciler.harness import FAULT, OLD, Bot, NodeHarness
+from tests.reconciler.harness import FAULT, OLD, NodeHarness
+from tests.reconciler.outside import Bot
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from reconciler.repair.steps.lease import LOCK, lease_name
 from reconciler.repair.steps.pre_state import PRE_STATE
 from reconciler.repair.steps.restart import RESTART
 from reconciler.repair.steps.revalidate import RECHECK, REVALIDATE
-from tests.reconciler.harness import FAULT, GPUS, NEW, OLD, START, CrashPoint, NodeHarness
+from tests.reconciler.harness import FAULT, GPUS, NEW, OLD, START, NodeHarness
+from tests.reconciler.outside import CrashPoint
 
 STEPS = {step.name: step for step in REBOOT.plans[REBOOT.version]}
 RETURN, VERIFY = STEPS["return"], STEPS["verify"]
