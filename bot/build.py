@@ -1,6 +1,7 @@
 """Builds the bot from its settings: connections below, loops above, one web application. Wiring only."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -67,7 +68,9 @@ def build(settings: BotSettings) -> Bot:
     store, reports = IncidentStore(settings.cluster, metrics, _now), ReportStore(_now)
     reader = KubernetesReader.connect(settings.kubernetes.kubeconfig, settings.kubernetes.timeout_seconds)
     chat, detection = _chat(slack, metrics), _detection(own)
-    systems = ExternalSystems(_incident_log(settings.git, writer), reader, chat, _slurm(own.slurm))
+    systems = ExternalSystems(
+        _incident_log(settings.git, writer), reader, chat, time.monotonic, _slurm(own.slurm)
+    )
     lifecycle = Lifecycle(store, reports, systems, detection, _intervals(settings))
     status = StatusReader(store, reports, detection.report_interval)
     inbound = SlackInbound(chat, status, lifecycle.decisions, metrics, asyncio.sleep)

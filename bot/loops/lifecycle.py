@@ -42,11 +42,15 @@ class LoopIntervals:
 
 @dataclass(frozen=True, slots=True)
 class ExternalSystems:
-    """The systems that the bot talks to. `slurm` returns Slurm's rows of nodes, None where there is no Slurm."""
+    """The systems that the bot talks to. `slurm` returns Slurm's rows of nodes, None where there is no Slurm.
+
+    `uptime` gives the seconds of a clock that never steps.
+    """
 
     incident_log: IncidentLog
     cluster: ClusterState
     chat: Chat
+    uptime: Callable[[], float]
     slurm: Callable[[], str] | None = None
 
 
@@ -71,7 +75,9 @@ class Lifecycle:
         self._git = GitLoop(store, systems.incident_log, self.decisions)
         self._threads = ThreadLoop(store, systems.chat, intervals.edit_after)
         self._git_changed = Signal()
-        self._slurm = None if systems.slurm is None else SlurmLoop(store, reports, systems.slurm)
+        self._slurm = (
+            None if systems.slurm is None else SlurmLoop(store, reports, systems.slurm, systems.uptime)
+        )
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -4,7 +4,6 @@ Reads only. While the controller does not answer, what was known stands: nobody 
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -24,12 +23,18 @@ class SlurmUnavailableError(Exception):
 
 
 class SlurmLoop:
-    """Judges the rows that `read` gives: the output of `scontrol show nodes`, or SlurmUnavailableError."""
+    """Judges the rows that `read` gives: the output of `scontrol show nodes`, or SlurmUnavailableError.
 
-    def __init__(self, store: IncidentStore, reports: ReportStore, read: Callable[[], str]) -> None:
+    `uptime` gives the seconds of a clock that never steps.
+    """
+
+    def __init__(
+        self, store: IncidentStore, reports: ReportStore, read: Callable[[], str], uptime: Callable[[], float]
+    ) -> None:
         self._store = store
         self._reports = reports
         self._read = read
+        self._uptime = uptime
         self._findings = SlurmFindings()
 
     async def look(self) -> None:
@@ -41,7 +46,7 @@ class SlurmLoop:
             return
         self._store.report_trouble("slurm", "")
         gpus = {name: self._gpus(name) for name in self._store.nodes or {}}
-        found = self._findings.update(rows, gpus, Instant(time.time(), time.monotonic()))
+        found = self._findings.update(rows, gpus, Instant(self._store.now().timestamp(), self._uptime()))
         if _keys(found) != _keys(self._store.slurm or {}) or self._store.slurm is None:
             self._store.changed.notify()
         self._store.slurm = found

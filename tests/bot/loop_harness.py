@@ -95,7 +95,7 @@ class BotLoops:
         """Lose everything that is in memory."""
         self.store = IncidentStore("example", Metrics(), lambda: self.now)
         self.reports = ReportStore(lambda: self.now)
-        systems = ExternalSystems(self.git, self.api_server or self.cluster, self.chat)
+        systems = ExternalSystems(self.git, self.api_server or self.cluster, self.chat, self.uptime)
         self.lifecycle = Lifecycle(self.store, self.reports, systems, DETECTION, INTERVALS)
 
     # -- time
@@ -108,6 +108,9 @@ class BotLoops:
         for _ in range(ROUNDS):
             for task in self.lifecycle.tasks():
                 await task.run()
+
+    def uptime(self) -> float:
+        return (self.now - NOW).total_seconds()
 
     def wait(self, *, silent: bool = False, **span: float) -> None:
         """Let time pass and the agent say the same again, unless it is `silent`; then settle."""

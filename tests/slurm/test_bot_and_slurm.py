@@ -1,6 +1,7 @@
 """What a real controller says, through the bot: incidents that open, stay while it is silent, and close."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.lab.slurm.cluster import Slurm
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
-PATIENCE = DetectionTimes(
+DETECTION = DetectionTimes(
     report_interval=timedelta(seconds=30), clear_after=timedelta(minutes=5), offer_lifetime=timedelta(hours=1)
 )
 
@@ -33,17 +34,17 @@ class Harness:
     def __init__(self, slurm: Slurm, ask: Callable[[], str]) -> None:
         self.now, self.sequence = NOW, 0
         self.names = slurm.names
-        self.desk = IncidentStore("example", Metrics(), lambda: self.now)
-        self.desk.config, self.desk.read_git = config(), True
-        self.desk.set_nodes(
+        self.store = IncidentStore("example", Metrics(), lambda: self.now)
+        self.store.config, self.store.read_git = config(), True
+        self.store.set_nodes(
             Node(
                 name=name, uid=f"uid-{name}", boot_id=BOOT, ready=True, unschedulable=False, taints=(),
                 labels={"pool": "h100"}, annotations={}, gpus=2, resource_version="1",
             )
             for name in slurm.names
         )  # fmt: skip
-        self.book = ReportStore(lambda: self.now)
-        self.sync = SlurmLoop(self.desk, self.book, ask)
+        self.reports = ReportStore(lambda: self.now)
+        self.sync = SlurmLoop(self.store, self.reports, ask, time.monotonic)
 
     def look(self, times: int = 2, gpus: int = 2) -> None:
         for _ in range(times):
@@ -51,18 +52,18 @@ class Harness:
             self.sequence += 1
             seen = tuple(Gpu(address=f"0000:{number:02x}:00.0") for number in range(gpus))
             for name in self.names:
-                self.book.accept(
+                self.reports.accept(
                     NodeReport(
                         node=name, boot_id=BOOT, sequence=self.sequence, sent_at=0.0, agent_version="0.1.0",
                         inventory=Inventory(gpus=seen), findings=(), blind_spots=(),
                     )
                 )  # fmt: skip
             asyncio.run(self.sync.look())
-            detect(self.desk, self.book.all(), PATIENCE)
+            detect(self.store, self.reports.all(), DETECTION)
 
     @property
     def incidents(self) -> dict[str, Incident]:
-        return {each.node: each for each in self.desk.incidents}
+        return {each.node: each for each in self.store.incidents}
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_foreign_drain_opens_one_incident_and_its_owner_closes_it(slurm: Slurm
     incident = harness.incidents[slurm.names[1]]
     assert (incident.cause, incident.findings[0].code) == (Cause.SLURM, "slurm-drained")
     assert "bad disk" in incident.findings[0].summary
-    assert harness.desk.recommendation(incident).offered is None
+    assert harness.store.recommendation(incident).offered is None
     slurm.scontrol("update", f"nodename={slurm.names[1]}", "state=undrain")
     harness.look(times=15)
     assert harness.incidents == {}
@@ -111,10 +112,10 @@ def test_a_controller_that_does_not_answer_closes_nothing_and_is_trouble(slurm: 
     answers[0] = False
     harness.look(times=15)
     assert set(harness.incidents) == set(slurm.names)
-    assert harness.desk.trouble["slurm"] == "scontrol: no answer in 10 s"
+    assert harness.store.trouble["slurm"] == "scontrol: no answer in 10 s"
     answers[0] = True
     harness.look()
-    assert "slurm" not in harness.desk.trouble
+    assert "slurm" not in harness.store.trouble
 
 
 @pytest.mark.parametrize(
