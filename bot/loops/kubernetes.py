@@ -22,9 +22,10 @@ from checks.finding import Action
 from reconciler.incidents.coverage import disturbed, uncovered
 from reconciler.incidents.digests import evidence_digest
 from reconciler.incidents.plan import PlannedPod
-from reconciler.incidents.progress import Phase, StepState
+from reconciler.incidents.progress import Phase
 from reconciler.kube.results import UnavailableError
 from reconciler.repair.actions.registry import ACTIONS, make_plan
+from reconciler.repair.journal import may_have_happened
 from reconciler.repair.resource import RepairStatus
 
 log = structlog.get_logger("bot.lifecycle")
@@ -43,6 +44,7 @@ class KubernetesLoop:
         self._reports = reports
         self._reader = reader
         self._lifetime = offer_lifetime
+        self._unreadable = ""
 
     async def read_nodes(self) -> None:
         """Read every node once."""
@@ -83,7 +85,9 @@ class KubernetesLoop:
             return False
         self._store.reset_boots = _reset_boots(found)
         by_incident = {_attempt_of(raw): raw for raw in found}
+        self._unreadable = ""
         ended = [self._progress(open_incident, by_incident) for open_incident in waiting]
+        self._store.report_trouble("repairs", self._unreadable)
         return any(ended)
 
     async def observe(self, incident: Incident, report_interval: timedelta) -> NodeObservation | None:
@@ -177,7 +181,7 @@ class KubernetesLoop:
             status = RepairStatus.model_validate(raw["status"])
         except ValidationError as error:
             # A newer reconciler wrote it: the repair is in progress, as far as this version can tell.
-            self._store.report_trouble("repairs", " ".join(str(error).split())[:200])
+            self._unreadable = " ".join(str(error).split())[:200]
             return False
         if incident.state is State.APPROVED and status.phase is not Phase.PENDING:
             self._store.transition(open_incident, IncidentEvent.REPAIR_STARTED, progress=status)
@@ -187,22 +191,29 @@ class KubernetesLoop:
 
 
 def _reset_boots(found: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return, by node, the boots that a repair may have ended."""
+    """Return, by node, the boots that a repair may have ended; a Repair that cannot be read is left out."""
     boots: dict[str, frozenset[str]] = {}
     for raw in found:
-        status = raw.get("status") or {}
-        before = (status.get("preState") or {}).get("bootId")
-        if before and any(_may_have_happened(each) for each in status.get("steps") or ()):
-            evidence = ((raw.get("spec") or {}).get("record") or {}).get("evidence") or {}
-            node = str(evidence.get("node"))
-            boots[node] = boots.get(node, frozenset()) | {str(before)}
+        try:
+            status = RepairStatus.model_validate(raw.get("status") or {})
+        except ValidationError:
+            continue
+        if status.pre_state is not None and may_have_happened(status):
+            node = str(_evidence(raw).get("node"))
+            boots[node] = boots.get(node, frozenset()) | {status.pre_state.boot_id}
     return boots
 
 
-def _may_have_happened(entry: Mapping[str, Any]) -> bool:
-    return bool(entry.get("destructive")) and entry.get("state") != StepState.NOT_DONE
-
-
 def _attempt_of(raw: Mapping[str, Any]) -> tuple[str, int]:
-    record = (raw.get("spec") or {}).get("record") or {}
-    return str((record.get("evidence") or {}).get("incident")), int(record.get("attempt") or 0)
+    attempt = _record(raw).get("attempt")
+    return str(_evidence(raw).get("incident")), attempt if isinstance(attempt, int) else 0
+
+
+def _record(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    record = (raw.get("spec") or {}).get("record")
+    return record if isinstance(record, Mapping) else {}
+
+
+def _evidence(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    evidence = _record(raw).get("evidence")
+    return evidence if isinstance(evidence, Mapping) else {}

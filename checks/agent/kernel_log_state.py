@@ -104,7 +104,9 @@ class KernelLogState:
     def record_evidence(self, findings: tuple[Finding, ...]) -> None:
         """Record what the checks find now: some of it changes verdicts about the kernel log (M1, M5, M6)."""
         with self._lock:
+            before = self._faults.findings()
             self._faults.take_evidence(findings)
+            self.revision += before != self._faults.findings()
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong now."""

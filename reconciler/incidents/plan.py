@@ -35,5 +35,15 @@ class Plan(RecordValue):
 
     @property
     def digest(self) -> str:
-        """Changes with anything that the approver saw."""
-        return digest(self.model_dump(mode="json", by_alias=True))
+        """Changes with anything that the approver saw.
+
+        `version` and `uid` came after the first published form. They count only once they are set, so that a plan
+        that was approved before keeps its digest. Treat a field that is added later alike.
+        """
+        plain = self.model_dump(mode="json", by_alias=True)
+        if self.version == 1:
+            del plain["version"]
+        for pod in plain["disturbs"]:
+            if not pod["uid"]:
+                del pod["uid"]
+        return digest(plain)

@@ -88,7 +88,7 @@ class RepairController:
         try:
             repairs = self._read(self._clients.reader.repairs())
             created = self._admit(repairs)
-            self._start([each for each in repairs if not each.status.recorded])
+            self._start([each for each in repairs if not (each.status.recorded and each.status.released)])
         except UnavailableError as error:
             self._say("kubernetes", str(error))
             return False

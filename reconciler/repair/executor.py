@@ -6,18 +6,22 @@ reconcilers, one acts and the other gets a conflict. After a crash, the next pas
 """
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from reconciler.incidents.admission import NO_RECORD, NotAdmitted, UnreadableRecord
 from reconciler.incidents.progress import Phase, StepState
-from reconciler.kube.results import Conflict
+from reconciler.kube.results import Conflict, UnavailableError
 from reconciler.repair import journal, outcome
 from reconciler.repair.actions.registry import RefusedPlan, RunnablePlan, resolve
 from reconciler.repair.resource import Repair, RepairStatus
-from reconciler.repair.step import LATER, SOON, Act, Again, Done, End, NotDone, Step, StepContext
+from reconciler.repair.step import LATER, SOON, Act, Again, Done, End, NotDone, Step, StepContext, StepResult
 from reconciler.source.recording import AlreadyRecordedError, Recorder
 
 SUCCESS: Final = "the node is back in service"
+
+RELEASE_LIMIT: Final = timedelta(minutes=10)
+"""How long the outcome waits for a release that the API server refuses; the release goes on afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,11 @@ class Executor:
         """Release what an ended repair holds, then record its outcome; each is retried until it is done."""
         status = self._repair.status
         if not status.released:
-            return self._release()
+            try:
+                return self._release()
+            except UnavailableError:
+                if status.recorded or not self._release_is_late():
+                    raise
         if status.recorded:
             return Pass(None, status)
         path = self._repair.spec.record_path
@@ -81,12 +89,18 @@ class Executor:
                 said = str(error)
         else:
             said = "not recorded: Git holds no such repair record"
-        return self._written(status.model_copy(update={"recorded": said}), after=None)
+        return self._written(
+            status.model_copy(update={"recorded": said}), after=None if status.released else LATER
+        )
+
+    def _release_is_late(self) -> bool:
+        ended = self._repair.status.finished_at
+        return ended is not None and self._context.now - ended > RELEASE_LIMIT
 
     def _walk(self, steps: tuple[Step, ...]) -> Pass:
         status = self._repair.status
         for step in _to_look_at(status, steps):
-            found = step.look(replace(self._repair, status=status), self._context)
+            found = self._look(step, status)
             if isinstance(found, Done):
                 status = self._noted(status, step, found)
                 continue
@@ -97,6 +111,13 @@ class Executor:
                 return self._act(status, step, found)
             return self._settle(status, step, found)
         return self._settle(status, None, End(Phase.SUCCEEDED, SUCCESS))
+
+    def _look(self, step: Step, status: RepairStatus) -> StepResult:
+        """Look at a step. What the API server refuses counts as a wait, so that the limit and the message hold."""
+        try:
+            return step.look(replace(self._repair, status=status), self._context)
+        except UnavailableError as error:
+            return Again(str(error), LATER)
 
     def _late(self, status: RepairStatus, step: Step, found: Again | NotDone | End | Act) -> End | None:
         """Return how the repair ends if the step is past its limit, None if it is not."""
@@ -153,16 +174,19 @@ class Executor:
         """
         status, plan = self._repair.status, resolve(self._repair.spec.record.plan)
         unwell = journal.may_have_happened(status) and status.phase in (Phase.FAILED, Phase.HELD)
-        for entry in reversed(status.undo):
-            step = plan.action.step(entry.step) if isinstance(plan, RunnablePlan) else None
-            undo = step.undo if step else None
-            if undo is None or (undo.keep and unwell):
+        steps = plan.steps if isinstance(plan, RunnablePlan) else ()
+        for step in reversed(steps):
+            if step.undo is None:
                 continue
-            found = undo.look(self._repair, self._context)
-            if isinstance(found, Act):
+            # The journal may lack an entry; the cluster shows what is held.
+            found = step.undo.look(self._repair, self._context)
+            if isinstance(found, Act) and step.undo.keep and unwell:
+                status = journal.holding(status, step, self._context.now)
+            elif isinstance(found, Act):
                 found.do()
                 return Pass(0, status)
-            status = journal.gave_back(status, entry.step)
+            else:
+                status = journal.gave_back(status, step.name)
         return self._written(status.model_copy(update={"released": True}), after=0)
 
     def _written(self, status: RepairStatus, *, after: float | None) -> Pass:

@@ -74,7 +74,7 @@ def intend(
     else:
         began = {"started_at": now} if last.state is StepState.DONE else {}
         steps = _replaced(status, last, last.model_copy(update=update | began))
-    return _holding(status, step, now).model_copy(
+    return holding(status, step, now).model_copy(
         update={
             "phase": Phase.RUNNING, "started_at": status.started_at or now, "step": step.name,
             "message": message, "steps": steps,
@@ -89,7 +89,7 @@ def done(
     last = entry(status, step.name)
     if last is not None and last.state is StepState.DONE:
         return status
-    status = _holding(status, step, now)
+    status = holding(status, step, now)
     update = {
         "state": StepState.DONE, "finished_at": now, "message": message,
         "destructive": step.destructive, **_noted(facts),
@@ -142,7 +142,7 @@ def end(status: RepairStatus, phase: Phase, reason: str, now: datetime, owner: s
     return status.model_copy(update={"phase": phase, "message": reason, "finished_at": now, "held_by": owner})
 
 
-def _holding(status: RepairStatus, step: Step, now: datetime) -> RepairStatus:
+def holding(status: RepairStatus, step: Step, now: datetime) -> RepairStatus:
     """Return the status with an undo entry for the step, if it needs one."""
     if step.undo is None or any(each.step == step.name for each in status.undo):
         return status

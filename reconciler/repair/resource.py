@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, ValidationError, model_validator
 
 from reconciler.incidents.progress import JournalEntry, Phase
 from reconciler.incidents.records import RepairRecord
 from reconciler.incidents.value import RecordValue, StatusValue
+from reconciler.repair.first_format import upgraded
 
 
 class PreState(StatusValue):
@@ -53,6 +54,11 @@ class RepairStatus(StatusValue):
     held_by: str = ""
     released: bool = False
     recorded: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upgrade(cls, raw: Any) -> Any:
+        return upgraded(raw)
 
 
 class RepairSpec(RecordValue):

@@ -53,8 +53,7 @@ def test_a_stale_report_holds_a_repair_back_and_a_fresh_one_lets_it_go_on(
     harness.report(OLD, FAULT, age=301)
     with cluster.run(WIRED):
         cluster.order(harness)
-        cluster.wait(lambda: message(cluster, harness))
-        assert message(cluster, harness) == "waits for a fresh report of the node"
+        cluster.wait(lambda: message(cluster, harness) == "waits for a fresh report of the node")
         assert not harness.marks()[0]
         harness.report(OLD, FAULT, age=290)
         cluster.wait(lambda: harness.repair().status.phase.final)
