@@ -96,7 +96,7 @@ def agent(context: typer.Context) -> None:
 
 @app.command(context_settings=_PASS_ON, add_help_option=False)
 def checks(context: typer.Context) -> None:
-    """Look once with passive checks at this node and print what they find; `checks list` names them."""
+    """Run the passive checks once on this node and print what they find; `checks list` names them."""
     raise typer.Exit(_checks(context.args))
 
 

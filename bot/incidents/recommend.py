@@ -49,10 +49,10 @@ OFFER_RULES: Final[Mapping[Action, OfferRule]] = {
         Action.REBOOT,
         "A reboot resets it too, and stops every pod on the node, not only those that use this GPU.",
     ),
-    Action.REBOOT: OfferRule("The fault sits in the running system's state; a reboot clears it."),
+    Action.REBOOT: OfferRule("The fault is in the running system's state; a reboot clears it."),
     Action.REPROVISION: OfferRule(
         "The node's disk or image is damaged; a clean image repairs it and clears local data.",
-        "This version cannot reprovision a node, and a reboot would meet the same damage.",
+        "This version cannot reprovision a node, and a reboot would not repair the damage.",
     ),
     Action.FAILOVER: OfferRule(
         "This points to hardware that a restart seldom brings back; the work belongs on another node.",
@@ -133,7 +133,7 @@ def _incapable(wanted: Action, kind: ProviderKind) -> str:
 
 def _why(cause: Cause, lead: Finding, rule: OfferRule) -> str:
     if _names_recovery(lead):
-        return "The driver itself names this recovery."
+        return "The driver asks for this repair."
     if cause is Cause.AGENT and lead.code != "silence":
         return "The agent cannot see part of the node, so faults there would go unnoticed."
     return REASONS.get((lead.subsystem, lead.code), rule.why)

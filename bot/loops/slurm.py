@@ -1,6 +1,6 @@
-"""Slurm and the desk kept in line: what the controller says of every node, asked once for the whole cluster.
+"""Reads what Slurm's controller says about every node, with one question for the whole cluster.
 
-Reads only. While the controller does not answer, what was known stands: nobody is healthy or sick for it.
+It only reads. While the controller does not answer, its last answer stays valid.
 """
 
 import asyncio

@@ -47,7 +47,7 @@ def replies(incident: Incident) -> tuple[Reply, ...]:
 def _offers(incident: Incident) -> Iterator[tuple[str, str]]:
     if incident.worsened and not incident.state.may_repair:
         text = escape(sentence(incident), REASON)
-        yield f"worse-{incident.evidence_digest}", f"*Worse findings have arrived.* {text}"
+        yield f"worse-{incident.evidence_digest}", f"*The findings got worse.* {text}"
     if incident.state is State.LAPSED and incident.offer is not None:
         at = incident.offer.expires_at
         yield f"lapsed-{int(at.timestamp())}", f"*Nobody decided* by {when(at)}, so the offer lapsed."

@@ -140,7 +140,7 @@ def left_on_node(outcome: RepairOutcome) -> Iterator[str]:
         put_back = f"`kubectl uncordon {node}` and `kubectl taint nodes {node} {TAINT}-`"
         yield f"The repair left the node cordoned. When it is healthy, {put_back} put it back into service."
     else:
-        yield "The repair left no cordon on the node."
+        yield "The repair removed its own cordon."
     others = [words.step_words(outcome.action, each).done for each in outcome.kept if each != CORDON.name]
     if others:
         yield f"Still in place: {escape(', '.join(others), REASON)}."
@@ -163,8 +163,10 @@ def _closed(incident: Incident) -> Iterator[str]:
             yield f"*Closed* at {at}: the node is no longer in the cluster."
         case CloseReason.RESOLVED:
             yield f"*Closed* at {at}: {escape(ending.by, words.NAME)} marked the incident as fixed."
+            yield from _earlier_repair(incident)
         case _:
             yield f"*Closed* in Git, seen at {at}."
+            yield from _earlier_repair(incident)
 
 
 _PHASES: Final = {

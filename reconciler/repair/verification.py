@@ -33,7 +33,7 @@ def still_stands(
 ) -> Missing | Void | None:
     """Return None if node, boot and findings are still those of the evidence, by a fresh report."""
     if node is None:
-        return Void("the node is not registered any more")
+        return Void("the node is no longer in the cluster")
     if node.uid != evidence.node_uid:
         return Void("the node has registered again since the approval")
     if node.boot_id != evidence.boot_id:

@@ -58,7 +58,7 @@ def resolve(plan: Plan) -> RunnablePlan | RefusedPlan:
     """
     action, kind = ACTIONS.get(plan.action), PROVIDERS.get(plan.provider)
     if action is None:
-        return RefusedPlan(Phase.HELD, f"this version cannot carry out a {plan.action}")
+        return RefusedPlan(Phase.HELD, f"this version has no action {plan.action!s}")
     steps = action.plans.get(plan.version)
     if steps is None:
         return RefusedPlan(

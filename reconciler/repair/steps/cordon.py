@@ -31,7 +31,7 @@ def cordon(repair: Repair, context: StepContext) -> StepResult:
     """Keep new pods away. Whoever removes our cordon or taint before the repair acts cancels the repair."""
     node = context.reader.node(repair.node)
     if node is None:
-        return End(Phase.LAPSED, "the node is not registered any more")
+        return End(Phase.LAPSED, "the node is no longer in the cluster")
     if is_held(node, repair.action_id):
         return Done("the node was cordoned already" if CORDONED_BY not in node.annotations else "cordoned")
     if was_lifted(node, repair):

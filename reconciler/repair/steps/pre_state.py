@@ -11,7 +11,7 @@ def record_pre_state(repair: Repair, context: StepContext) -> StepResult:
     """Observe the node and its machine, and keep what later steps compare with."""
     node = context.reader.node(repair.node)
     if node is None:
-        return End(Phase.LAPSED, "the node is not registered any more")
+        return End(Phase.LAPSED, "the node is no longer in the cluster")
     pool = context.config.pool_of(node.labels)
     address = context.kind.machine(pool, node.name) if pool else None
     if pool is None or address is None:

@@ -67,7 +67,7 @@ def _next_order(repair: Repair, context: StepContext, before: PreState, tried: i
     if not isinstance(machine, Machine):
         return Again(machine.reason, LATER)
     if machine.power is Power.OFF:
-        return End(Phase.HELD, "the machine's controller says that it is off, although its node reports")
+        return End(Phase.HELD, "the machine's controller reports power off, but the node still reports")
     if machine.power is not Power.ON:
         return Again(f"the machine is {machine.detail or machine.power}", LATER)
     order = next((each for each in ORDERS[tried:] if each in machine.orders), None)
@@ -95,7 +95,10 @@ def _told(outcome: OrderOutcome, fact: OrderFact) -> Again | NotDone:
         case OrderResult.ACCEPTED:
             return Again(_waiting(fact), facts=facts)
         case _:
-            return Again(f"the {fact.order}: {outcome.reason}; the boot id will tell", facts=facts)
+            return Again(
+                f"the {fact.order}: {outcome.reason}; a new boot ID will show whether it was carried out",
+                facts=facts,
+            )
 
 
 def _await(repair: Repair, context: StepContext, node: Node | None, last: JournalEntry) -> StepResult:
@@ -140,7 +143,7 @@ def _still_the_old_boot(
         return Again("the machine's controller does not say that the machine is on")
     beat = _heartbeat(repair, context)
     if not beat or not last.heartbeat or beat == last.heartbeat:
-        text = "no heartbeat of the old boot since the time was over"
+        text = "no heartbeat of the old boot since the time limit"
         return Again(text, facts=Facts(heartbeat=last.heartbeat or beat))
     reason = "the old boot still reports"
     fact = last.order.model_copy(update={"result": OrderResult.NO_EFFECT, "reason": reason})
@@ -155,7 +158,7 @@ def _no_report_of(boot_id: str, repair: Repair, context: StepContext, over: date
     if held is None or held.report.boot_id != boot_id:
         return "no report of the old boot"
     if context.now - timedelta(seconds=held.age_seconds) <= over:
-        return "no report of the old boot since the time was over"
+        return "no report of the old boot since the time limit"
     return ""
 
 

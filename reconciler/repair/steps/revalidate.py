@@ -77,7 +77,7 @@ def _ordered(repair: Repair, context: StepContext) -> Again | End | None:
         case UnreadableRecord():
             return End(Phase.FAILED, NO_RECORD)
         case Admitted(_, record, _) if record != repair.spec.record:
-            return End(Phase.FAILED, "the record in Git is another one")
+            return End(Phase.FAILED, "the record in Git has changed")
     return None
 
 

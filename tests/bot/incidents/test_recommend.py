@@ -72,7 +72,7 @@ def test_of_equal_actions_the_one_that_the_driver_names_explains_the_recommendat
     lost = finding(code="79", action=Action.REBOOT, first_seen=100.0)
     named = finding(code="154", action=Action.REBOOT, first_seen=105.0)
     assert leading((lost, named)) is named
-    assert recommend(Cause.GPU, (lost, named), KIND).why == "The driver itself names this recovery."
+    assert recommend(Cause.GPU, (lost, named), KIND).why == "The driver asks for this repair."
 
 
 def test_a_recovery_that_the_driver_leaves_to_a_person_explains_nothing() -> None:

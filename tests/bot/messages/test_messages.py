@@ -135,6 +135,21 @@ ROOTS = {
 }  # fmt: skip
 
 
+STANDS: list[CloseReason] = [CloseReason.CLEARED, CloseReason.RESOLVED, CloseReason.RECORDED]
+
+
+@pytest.mark.parametrize("why", STANDS)
+@pytest.mark.parametrize("kept", [(), ("cordon",)])
+def test_a_closed_incident_says_what_its_repair_left_on_the_node(
+    why: CloseReason, kept: tuple[str, ...]
+) -> None:
+    held = outcome(Phase.HELD, reason="drained too slowly", new_boot_id="", kept=kept)
+    closed = incident(state=State.CLOSED, ending=Closure(why, NOW, "Example Approver"), outcomes=(held,))
+    text = str(as_json(root(view(closed))))
+    assert ("kubectl uncordon" in text) == bool(kept)
+    assert ("removed its own cordon" in text) != bool(kept)
+
+
 @pytest.mark.parametrize("name", ROOTS)
 def test_root(name: str, snapshot: Snapshot) -> None:
     message = root(view(ROOTS[name]))

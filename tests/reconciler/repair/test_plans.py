@@ -26,7 +26,7 @@ def test_a_plan_that_this_version_made_runs_as_it_was_made() -> None:
 
 
 REFUSED: dict[str, tuple[Plan, Phase, str]] = {
-    "an action of another version": (changed(action=Action.REPROVISION), Phase.HELD, "cannot carry out"),
+    "an action of another version": (changed(action=Action.REPROVISION), Phase.HELD, "no action reprovision"),
     "a newer step list": (changed(version=2), Phase.HELD, "version 2 of the reboot plan"),
     "steps left out": (changed(steps=("reset",)), Phase.FAILED, "steps are not those of version 1"),
     "steps added": (changed(steps=(*PLAN.steps, "wipe")), Phase.FAILED, "steps are not those of version 1"),

@@ -464,7 +464,7 @@ def test_after_a_lost_reply_the_boot_id_decides(harness: NodeHarness, ours: str)
     harness.bmc.say = OrderOutcome(OrderResult.UNKNOWN, "no answer")
     told = act(look(harness, RESTART, journal.remember(RepairStatus(), BEFORE)))
     assert isinstance(told, Again)
-    assert told.message == "the restart: no answer; the boot id will tell"
+    assert told.message == "the restart: no answer; a new boot ID will show whether it was carried out"
     status = tried(result=OrderResult.UNKNOWN)
     assert isinstance(look(harness, RESTART, status), Again)
     harness.pass_time(80)
@@ -485,7 +485,7 @@ def test_a_provider_that_remembers_the_order_decides_after_a_crash(
 
 
 def beating(harness: NodeHarness) -> None:
-    """Nothing is wrong: the old boot reports and beats since the time was over."""
+    """Nothing is wrong: the old boot reports and beats since the time limit."""
 
 
 def no_report(harness: NodeHarness) -> None:
@@ -511,12 +511,12 @@ def bmc_blind(harness: NodeHarness) -> None:
 PROOFS: dict[str, tuple[Callable[[NodeHarness], None], bool, str]] = {
     "all of it": (beating, True, "the restart had no effect: the old boot still reports"),
     "no report": (no_report, True, "no report of the old boot"),
-    "a report from before": (early_report, True, "no report of the old boot since the time was over"),
+    "a report from before": (early_report, True, "no report of the old boot since the time limit"),
     "a report of a new boot": (new_agent, True, "no report of the old boot"),
     "the bot is down": (bot_down, True, "the bot answered 503"),
     "power off": (power_off, True, "the machine's controller does not say that the machine is on"),
     "BMC blind": (bmc_blind, True, "the machine's controller does not say that the machine is on"),
-    "heartbeat stands still": (beating, False, "no heartbeat of the old boot since the time was over"),
+    "heartbeat stands still": (beating, False, "no heartbeat of the old boot since the time limit"),
     "node deleted": (deleted, True, "the node is not registered"),
 }
 

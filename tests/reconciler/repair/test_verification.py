@@ -59,7 +59,7 @@ STANDS: dict[str, tuple[Node | None, HeldReport | None, Missing | Void | None]] 
         held(OLD, FAULT),
         Void("the node has registered again since the approval"),
     ),
-    "no node": (None, held(OLD, FAULT), Void("the node is not registered any more")),
+    "no node": (None, held(OLD, FAULT), Void("the node is no longer in the cluster")),
     "no report": (node(), None, Missing("waits for a report of the node")),
     "old report": (node(), held(OLD, FAULT, age=31), Missing("waits for a fresh report of the node")),
 }
