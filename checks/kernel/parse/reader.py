@@ -47,8 +47,9 @@ class KernelLogReader:
     def events(self, line: KernelLine, number: int) -> list[KernelEvent]:
         """Return what a line says; non-events of known lines are among them."""
         found = []
+        at = line.uptime if line.uptime is not None else line.wall
         for place, text in enumerate(line.texts):
-            whole = self._reassembly.feed(text, number, indented=line.indented or place > 0)
+            whole = self._reassembly.feed(text, number, at, indented=line.indented or place > 0)
             if whole is None:
                 continue
             if whole[0].startswith(nvrm.BANNER):

@@ -69,7 +69,7 @@ KERNEL = Prefilter(_BEGINNINGS.finditer, _DUMP.search, b"libnccl", _countable().
 """For the kernel log of a GPU node."""
 
 INTERESTING = re.compile(
-    rb"Xid|bus\b|by (?:the|open)|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
+    rb"Xid|bus\b|by (?:the|open)|IDIA open|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
     rb"|_REQUIRED|x0{0,6}62|be routine|RxDet|RPC hist|h dump|bug-report|GPU (?:at|Board)|vidia|v_get|v_peer"
     rb"|AER|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
     rb"|EDAC|Hardware E|CMCI|BERT|y error|INFO: task|LOCKUP|kup - CPU|Kernel p|y cgroup|f memory|bnccl"
