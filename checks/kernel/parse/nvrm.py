@@ -30,6 +30,16 @@ WORDINGS = (
         "probe-unsupported",
         rf"NVRM: The NVIDIA GPU{_GPU}{_TEXT}(?:is not supported by|requires use of the NVIDIA open)",
     ),
+    *fault("uvm-fatal", rf"NVRM:{_GPU}{_TEXT}global fatal error{_TEXT}requiring os reboot"),
+    *fault(
+        "gpu-lost",
+        rf"NVRM:{_GPU}{_TEXT}(?:NV_ERR_GPU_IS_LOST|\b[Ss]tatus ?[:=] ?(?:code )?0x0{{0,7}}[fF]\b)",
+        r"nvidia (?P<gpu>@): .{0,80}?device inaccessible",
+    ),
+    # vfio-pci holds a GPU that a virtual machine is meant to use.
+    *noise("nvrm", r"NVRM: GPU @ is already bound to vfio"),
+    *fault("probe-failed", r"NVRM: GPU (?P<gpu>@) is already bound to "),
+    *fault("probe-failed", r"NVRM: The NVIDIA probe routine was not called for", echo=True),
     *fault("rm-init-failed", rf"NVRM:{_GPU}{_TEXT}RmInitAdapter failed"),
     *fault("rm-init-failed", rf"NVRM:{_GPU}{_TEXT}rm_init_adapter", echo=True),
     *fault(

@@ -229,7 +229,7 @@ _REPEATED = re.compile(r"message repeated (?P<count>[0-9]{1,9}) times: \[\s?")
 
 KERNEL_WORD = re.compile(
     r"NVRM:|nvidia[: -]|SXid|AER:|[a-z][\w-]{1,31} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:|EDAC |mce:|RAS:|BERT:|"
-    r"CMCI |(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |Kernel panic|"
+    r"CMCI |(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |Oops|Internal error: |Unable to handle|general protection|Kernel panic|"
     r"Memory cgroup out|Out of memory|EXT[234]-fs |XFS \(|nvme nvme|block nvme|md/|md: |raid\d|nfs: |lockd: |"
     r"Linux version |message repeated "
 )
