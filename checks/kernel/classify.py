@@ -40,10 +40,15 @@ class Classifier:
         self._since = since
         self._boot_at = boot_at
         self._at = 0.0
+        self._number = 0
+        self._now = 0.0
 
     def feed(self, raw: bytes, number: int, now: float) -> Iterator[KernelEvent]:
         """Take in one line; yield non-events at once and the events of faults that are over."""
-        read = self._reader.read(raw, number, now)
+        self._number, self._now = number, now
+        yield from self._take(self._reader.read(raw, number, now))
+
+    def _take(self, read: tuple[KernelLine, list[KernelEvent]] | None) -> Iterator[KernelEvent]:
         if read is None:
             return
         line, events = read
@@ -54,7 +59,7 @@ class Classifier:
         yield from (fault.event for fault in self._open.expire(self._at))
         for event in events:
             if event.code == BOOT:
-                yield from self.finish()
+                yield from self._close()
             if event.event:
                 self._open.add(event, self._at)
             else:
@@ -62,6 +67,10 @@ class Classifier:
 
     def finish(self) -> Iterator[KernelEvent]:
         """Yield what is still open; more lines may follow."""
+        yield from self._take(self._reader.finish(self._number, self._now))
+        yield from self._close()
+
+    def _close(self) -> Iterator[KernelEvent]:
         yield from (fault.event for fault in self._open.drop(lambda _fault: True))
 
     def _too_old(self, line: KernelLine) -> bool:

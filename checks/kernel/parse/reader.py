@@ -15,6 +15,7 @@ from checks.kernel.parse import machine, network, nvlink, nvrm, storage, xid
 from checks.kernel.parse.event import KernelEvent, Wording, context, first
 from checks.kernel.source.line import KernelLine, read_line
 from checks.kernel.source.prefilter import INTERESTING
+from checks.kernel.source.unfold import RecordUnfolder
 
 CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
@@ -33,11 +34,21 @@ class KernelLogReader:
         self.branch = branch
         self._reassembly = nvrm.Reassembly()
         self._in_record = False
+        self._unfolder = RecordUnfolder()
 
     def read(self, raw: bytes, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
         """Return the line and its events, None when it says nothing; `number` counts lines from 1."""
         if self._in_record and raw[:1] == b" ":
             return None
+        unfolded = self._unfolder.feed(raw)
+        return None if unfolded is None else self._read(unfolded, number, now)
+
+    def finish(self, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
+        """Return what a last record without an end says, None when it says nothing."""
+        raw = self._unfolder.finish()
+        return None if raw is None else self._read(raw, number, now)
+
+    def _read(self, raw: bytes, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
         self._in_record = b";" in raw[:256] and raw[:1].isdigit()
         if INTERESTING.search(raw) is None:
             return None

@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from checks.kernel.source.records import KERNEL_FACILITY, RecordHeader, clean, read_header
-from checks.kernel.source.timestamp import read_timestamp
+from checks.kernel.source.timestamp import Timestamp, read_timestamp
 
 
 class KernelLine(msgspec.Struct, frozen=True):
@@ -34,13 +34,15 @@ def read_line(raw: bytes, now: float) -> KernelLine | None:
     `now` (Unix seconds) gives a syslog time stamp its year. Never raises, whatever the bytes.
     """
     raw = clean(raw)
+    if netconsole := _NETCONSOLE.match(raw):
+        raw = raw[netconsole.end() :]
     header = read_header(raw)
     if header is not None:
         return record_line(header)
     # A byte that is not UTF-8 never loses a line (K12).
     text = raw.decode("utf-8", "surrogateescape")
     if _JSON.match(text):
-        return _journal_line(raw)
+        return _journal_line(raw.strip(b"\x1e \t").removeprefix(b"data: "))
     return _printed_line(text, now)
 
 
@@ -60,7 +62,10 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         if priority["word"] != "kern" and int(priority["number"] or 8) >> 3 != KERNEL_FACILITY:
             return None
         text = text[priority.end() :].lstrip()
-    when = read_timestamp(text, now)
+    talos = _TALOS.match(text)
+    if talos is not None:
+        text = f"{talos['time']} {'kernel' if talos['facility'] == 'kern' else 'user'}: {text[talos.end() :]}"
+    text, when = _stamped(text, now)
     spoken = _spoken(text[when.end :].lstrip(), syslog=when.syslog)
     if spoken is None:
         return None
@@ -75,6 +80,17 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         when.wall,
         indented=indented and priority is None and when.end == 0,
     )
+
+
+def _stamped(text: str, now: float) -> tuple[str, Timestamp]:
+    """Return the text from its time stamp on, and the stamp; what search tools put before it is cut off."""
+    when = read_timestamp(text, now)
+    searched = _SEARCHED.match(text) if when.end == 0 else None
+    if searched is not None:
+        inner = read_timestamp(text[searched.end() :], now)
+        if inner.end:
+            return text[searched.end() :], inner
+    return text, when
 
 
 def _spoken(text: str, *, syslog: bool) -> str | None:
@@ -105,6 +121,8 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         entry = _JOURNAL.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if entry.text is not None:
+        return _dmesg_line(entry)
     if entry.transport != "kernel" or entry.facility not in (None, "0"):
         return None
     # The journal writes a text that is not UTF-8 as a list of bytes.
@@ -120,6 +138,18 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         uptime=_microseconds(entry.source_monotonic or entry.monotonic),
         wall=_microseconds(entry.realtime),
     )
+
+
+def _dmesg_line(entry: "_Journal") -> KernelLine | None:
+    """Return the line of a record of `dmesg --json` or of fluent-bit's kmsg input."""
+    if entry.dmesg_facility not in (None, "kern") or (
+        entry.dmesg_facility is None and entry.sequence is None
+    ):
+        return None
+    text = clean((entry.text or "").encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+    seconds = entry.seconds
+    uptime = entry.time if seconds is None else seconds + (entry.fraction or 0) / 1e6
+    return KernelLine(tuple(text.split("\n")), uptime=uptime) if text else None
 
 
 def _microseconds(text: str | None) -> float | None:
@@ -138,15 +168,21 @@ class _Journal(msgspec.Struct):
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
     realtime: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
     monotonic: str | None = msgspec.field(name="__MONOTONIC_TIMESTAMP", default=None)
+    dmesg_facility: str | None = msgspec.field(name="fac", default=None)
+    text: str | None = msgspec.field(name="msg", default=None)
+    time: float | None = None
+    sequence: int | None = None
+    seconds: int | None = msgspec.field(name="sec", default=None)
+    fraction: int | None = msgspec.field(name="usec", default=None)
     source_monotonic: str | None = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default=None)
 
 
 _JOURNAL = msgspec.json.Decoder(_Journal)
-_JSON = re.compile(r'\s*\{\s*"')
+_JSON = re.compile(r'[\x1e\s]*(?:data: )?\{\s*"')
 _RSYSLOG_ESCAPE = re.compile(r"#([0-3][0-7]{2})(?![0-9])")
 _CONTROL = {"012": "\n", "011": "\t"}
 _PRIORITY = re.compile(
-    r"<(?P<number>[0-9]{1,4})>(?:1 (?=[0-9]{4}-))?"
+    r"<(?P<number>[0-9]{1,4})>(?:1 (?=[0-9]{4}-|- ))?(?:- (?=\S))?"
     r"|(?P<word>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res[0-9]+|local[0-7])"
     r"\s{0,8}:(?:emerg|alert|crit|err|warn|notice|info|debug)\s{0,8}:"
 )
@@ -154,7 +190,22 @@ _UPTIME = re.compile(
     r"\s{0,8}\[\s{0,12}(?P<uptime>[0-9]{1,12}(?:\.[0-9]{1,9})?)\](?:\[\s{0,8}[TC][0-9]{1,10}\])?\s{0,2}"
 )
 _HOST = re.compile(r"[^\s:\[\]]{1,255}\s+")
-_KERNEL_TAG = re.compile(r"(?:[^\s:\[\]]{0,255}\s+)?(?:kern\.[a-z]{1,7}\s+)?kernel(?: - - -)?(?::| )\s{0,2}")
+_HOST_NAME = r"(?:[^\s:\[\]]{0,255}|[0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,16})?)"
+_KERNEL_TAG = re.compile(
+    rf"(?:{_HOST_NAME}\s+)?(?:(?:kern\.)?[a-zA-Z]{{1,8}}\s+)?kernel"
+    # RFC 5424: process id, message id and structured data, then a byte-order mark.
+    r"(?: (?:-|[0-9]{1,10}) (?:-|[^\s\[]{1,32}) "
+    r"(?:-|(?:\[[^\s\]\"]{1,64}(?: [^\]\"]{1,64}\"(?:[^\"\\]|\\.){0,256}\"){0,16}\]){1,8}))?"
+    r"(?::| |$)\s{0,2}\ufeff?"
+)
+# `talosctl dmesg`, with the address of the node when it asks several.
+_TALOS = re.compile(
+    r"(?:\S{1,255}: )?(?P<facility>kern|user|daemon|auth|syslog|local[0-7]): {1,8}"
+    r"(?:emerg|alert|crit|err|warning|notice|info|debug): \[(?P<time>[0-9T:.+-]{19,35}Z?)\]: "
+)
+# grep and tools that ask many hosts put a file, a host or a line number before a whole line.
+_SEARCHED = re.compile(r"[^\s\[\]]{1,255}?[:-](?:[0-9]{1,9}[:-])?\s{0,4}(?=[\[0-9]|[^\W\d_]{2,4}\.? )")
+_NETCONSOLE = re.compile(rb"[0-9][\w.+~-]{2,100},(?=[0-9]{1,4},[0-9]{1,20},[0-9]{1,20},)")
 _REPEATED = re.compile(r"message repeated (?P<count>[0-9]{1,9}) times: \[\s?")
 
 KERNEL_WORD = re.compile(

@@ -1,0 +1,99 @@
+"""Every transport gives the same event for every known text, and none for what user space wrote."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from checks.kernel.classify import Classifier
+
+STAMP = "2026-05-27T04:18:33.211323+00:00"
+JOURNAL = {"_TRANSPORT": "kernel", "SYSLOG_FACILITY": "0", "_HOSTNAME": "gpu-01"}
+
+
+def record(text: str) -> str:
+    return text.replace("\\", "\\x5c")
+
+
+def journal(text: str) -> dict[str, str]:
+    return {"__CURSOR": "s=1;i=2", **JOURNAL, "MESSAGE": text}
+
+
+def pretty(text: str) -> str:
+    return json.dumps(journal(text), indent="\t", separators=(",", " : "), ensure_ascii=False)
+
+
+def dmesg_json(text: str) -> str:
+    return json.dumps({"dmesg": [{"fac": "kern", "pri": "warn", "time": 8123.5, "msg": text}]}, indent=3)
+
+
+TRANSPORTS: dict[str, Callable[[str], str]] = {
+    "dmesg": lambda text: f"[ 8123.552817] {text}",
+    "talos": lambda text: f"kern: warning: [{STAMP}]: {text}",
+    "talos-nodes": lambda text: f"10.40.2.17: kern:     err: [2026-05-11T07:12:40.931100027Z]: {text}",
+    "sonic": lambda text: f"Jun 17 20:18:08.123456 leaf-7 WARNING kernel: [ 8123.552817] {text}",
+    "sonic-year": lambda text: f"2026 Jun 17 20:18:08.123456 leaf-7 ERR kernel: [ 8123.552817] {text}",
+    "facility-level": lambda text: f"Jun 17 20:18:08 gpu-01 kern.warn kernel: {text}",
+    "busybox": lambda text: f"Mon Jul 27 10:19:15 2026 kern.warn kernel: [ 7013.909286] {text}",
+    "rfc5424": lambda text: f"<4>1 {STAMP} gpu-01 kernel - - - {text}",
+    "rfc5424-data": lambda text: f'<4>1 {STAMP} gpu-01 kernel - - [meta sequenceId="29" x="a]b"] ' + text,
+    "rfc5424-bom": lambda text: f"<4>1 {STAMP} gpu-01 kernel 0 ID47 - \ufeff{text}",
+    "ipv6-host": lambda text: f"{STAMP} fd00:12::7 kernel: {text}",
+    "grep": lambda text: f"/var/log/messages-20260617:Jun 17 20:18:08 gpu-01 kernel: {text}",
+    "grep-number": lambda text: f"kern.log.1:8812:Jun 17 20:18:08 gpu-01 kernel: {text}",
+    "pdsh": lambda text: f"gpu-01: [ 8123.552817] {text}",
+    "clush": lambda text: f"gpu-01: Jun 17 20:18:08 gpu-01 kernel: {text}",
+    "dmesg-json": dmesg_json,
+    "journal-json": lambda text: json.dumps(journal(text)),
+    "journal-pretty": pretty,
+    "journal-seq": lambda text: "\x1e" + json.dumps(journal(text)),
+    "journal-sse": lambda text: "data: " + json.dumps(journal(text)),
+    "journal-export": lambda text: "".join(f"{key}={value}\n" for key, value in journal(text).items()),
+    "netconsole": lambda text: f"6.8.0-71-generic,4,1814,8123552817,-;{record(text)}",
+    "fluent-bit": lambda text: json.dumps(
+        {"priority": 4, "sequence": 1814, "sec": 8123, "usec": 552817, "msg": text}
+    ),
+}
+
+TEXTS = [
+    row["line"]
+    for row in map(json.loads, Path("tests/data/kernel_wordings.jsonl").read_text("utf-8").splitlines())
+    if row["means"] and row["line"].isprintable() and row["line"].startswith(("NVRM:", "mlx5_core", "EXT4"))
+]
+
+
+def told(log: str) -> list[tuple[str | None, str | None, str, str, int]]:
+    classifier, events = Classifier(), []
+    for number, line in enumerate(log.split("\n"), start=1):
+        events += classifier.feed(line.encode(), number, time.time())
+    events += classifier.finish()
+    return [(each.code, each.gpu, each.severity, each.action, each.count) for each in events if each.event]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_transport_gives_the_event_of_the_bare_text(transport: str) -> None:
+    assert len(TEXTS) > 50
+    for text in TEXTS:
+        assert told(TRANSPORTS[transport](text)) == told(text), text
+
+
+XID = "NVRM: Xid (PCI:0000:64:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"10.40.2.17: user: warning: [{STAMP}]: {XID}",
+        f"<4>1 {STAMP} gpu-01 agent 99 - - {XID}",
+        f"{STAMP} fd00:12::7 agent[9]: {XID}",
+        f"messages:Jun 17 20:18:08 gpu-01 agent[9]: {XID}",
+        f"daemon.warn agent[99]: {XID}",
+        dmesg_json(XID).replace("kern", "user"),
+        pretty(XID).replace("kernel", "syslog"),
+        f"6.8.0-71-generic,12,1814,8123552817,-;{XID}",
+    ],
+)
+def test_what_user_space_wrote_is_no_event_in_any_transport(line: str) -> None:
+    assert told(line) == []
