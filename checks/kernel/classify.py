@@ -65,6 +65,11 @@ class Classifier:
             else:
                 yield event
 
+    @property
+    def found_no_kernel_line(self) -> bool:
+        """Whether there was text, and no line of it was the kernel's."""
+        return self._reader.has_text and not self._reader.has_kernel_line
+
     def finish(self) -> Iterator[KernelEvent]:
         """Yield what is still open; more lines may follow."""
         yield from self._take(self._reader.finish(self._number, self._now))
@@ -83,13 +88,14 @@ class Classifier:
 
 
 def main(argv: list[str], out: BinaryIO, now: float) -> int:
-    """Run the command; return its exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
+    """Run the command; return its exit code: 0, 2 for wrong use, 3 for no kernel line. `now` is Unix seconds."""
+    code = 0
     try:
         arguments = _parser().parse_args(argv)
         if arguments.explain is not None:
             _explain(arguments.explain, arguments.format, out)
         else:
-            _classify(arguments, out, now)
+            code = _classify(arguments, out, now)
         out.flush()
     except UsageError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
@@ -99,7 +105,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     except KeyboardInterrupt:
         out.flush()
-    return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         "clusterwright classify",
         description="Explain the lines of a kernel log: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
-        "Exit codes: 0 done, 2 wrong use",
+        "Exit codes: 0 done, 2 wrong use, 3 no kernel line in the input",
     )
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
@@ -122,7 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
+def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> int:
+    """Print the events; return the exit code."""
     since = _since(arguments.since, now)
     classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
     show_row = json_line if arguments.format == "json" else _table_line
@@ -137,6 +144,12 @@ def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
             if raw is None:
                 out.flush()
     out.writelines(show_row(event) + b"\n" for event in classifier.finish())
+    if not classifier.found_no_kernel_line:
+        return 0
+    sys.stderr.write(
+        f"clusterwright classify: no kernel line in {number} lines; pass the output of dmesg or journalctl -k\n"
+    )
+    return 3
 
 
 def _table_line(event: KernelEvent) -> bytes:

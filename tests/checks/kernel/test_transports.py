@@ -1,5 +1,6 @@
 """Every transport gives the same event for every known text, and none for what user space wrote."""
 
+import io
 import json
 import time
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from checks.kernel import classify
 from checks.kernel.classify import Classifier
 
 STAMP = "2026-05-27T04:18:33.211323+00:00"
@@ -97,3 +99,25 @@ XID = "NVRM: Xid (PCI:0000:64:00): 79, GPU has fallen off the bus."
 )
 def test_what_user_space_wrote_is_no_event_in_any_transport(line: str) -> None:
     assert told(line) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Dear team,\nthe node is slow again.\n", 3),
+        (f"{STAMP} fd00:12::7 agent[9]: {XID}\n", 3),
+        ("\x1f\x8b\x08\x00rubbish\n", 3),
+        ("", 0),
+        ("\n\n", 0),
+        ("[ 1.0] usb 1-1: new high-speed USB device\n", 0),
+        ("Okt 06 17:59:27 node12 kernel: usb 1-1: new USB device\n", 0),
+        (XID, 0),
+    ],
+)
+def test_input_without_a_kernel_line_exits_with_3_and_says_so(
+    text: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "kernel.log"
+    log.write_text(text, encoding="utf-8")
+    assert classify.main([str(log)], io.BytesIO(), time.time()) == code
+    assert ("no kernel line" in capsys.readouterr().err) == (code == 3)
