@@ -36,7 +36,8 @@ class Classifier:
         self, branch: int | None = None, since: float | None = None, boot_at: float | None = None
     ) -> None:
         self._reader = KernelLogReader(branch)
-        self._open = OpenFaults()
+        # The faults of each host that the log names: two hosts are two nodes (K9a).
+        self._open: dict[str | None, OpenFaults] = {}
         self._since = since
         self._boot_at = boot_at
         self._at = 0.0
@@ -56,12 +57,13 @@ class Classifier:
         self._at = self._at if stamp is None else stamp
         if self._too_old(line):
             return
-        yield from (fault.event for fault in self._open.expire(self._at))
+        for faults in list(self._open.values()):
+            yield from (fault.event for fault in faults.expire(self._at))
         for event in events:
             if event.code == BOOT:
-                yield from self._close()
+                yield from self._close([line.host])
             if event.event:
-                self._open.add(event, self._at)
+                self._open.setdefault(line.host, OpenFaults()).add(event, self._at)
             else:
                 yield event
 
@@ -73,10 +75,12 @@ class Classifier:
     def finish(self) -> Iterator[KernelEvent]:
         """Yield what is still open; more lines may follow."""
         yield from self._take(self._reader.finish(self._number, self._now))
-        yield from self._close()
+        yield from self._close(list(self._open))
 
-    def _close(self) -> Iterator[KernelEvent]:
-        yield from (fault.event for fault in self._open.drop(lambda _fault: True))
+    def _close(self, hosts: list[str | None]) -> Iterator[KernelEvent]:
+        closed = [self._open.pop(host).drop(lambda _fault: True) for host in hosts if host in self._open]
+        faults = sorted((fault for each in closed for fault in each), key=lambda fault: fault.event.lines[:1])
+        yield from (fault.event for fault in faults)
 
     def _too_old(self, line: KernelLine) -> bool:
         if self._since is None:
@@ -229,6 +233,7 @@ class EventOutput(msgspec.Struct, frozen=True):
     rule: str
     summary: str
     text: str
+    host: str | None
 
 
 def json_line(event: KernelEvent) -> bytes:
@@ -249,6 +254,7 @@ def json_line(event: KernelEvent) -> bytes:
             event.rule,
             event.summary,
             event.text,
+            event.host,
         )
     )
 

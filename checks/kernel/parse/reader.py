@@ -80,7 +80,11 @@ class KernelLogReader:
             if event is not None:
                 if line.uptime is not None and line.uptime < machine.BOOT_LEFTOVER_SECONDS:
                     event = machine.before_boot(event)
-                found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
+                found.append(
+                    msgspec.structs.replace(
+                        event, lines=whole[1], count=event.count * line.count, host=line.host
+                    )
+                )
         return found
 
 

@@ -18,7 +18,7 @@ class KernelLine(msgspec.Struct, frozen=True):
 
     `texts` is the text, then the further text lines that were escaped inside it. `count` is the number that a
     repeat wrapper gives. `uptime` is seconds since boot and `wall` Unix seconds, each None when the prefix
-    has none. `indented` marks a line that begins with blanks.
+    has none. `indented` marks a line that begins with blanks. `host` is the node that the prefix names (K9a).
     """
 
     texts: tuple[str, ...]
@@ -26,6 +26,7 @@ class KernelLine(msgspec.Struct, frozen=True):
     uptime: float | None = None
     wall: float | None = None
     indented: bool = False
+    host: str | None = None
 
 
 def read_line(raw: bytes, now: float) -> KernelLine | None:
@@ -79,6 +80,7 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         float(uptime["uptime"]) if uptime else when.uptime,
         when.wall,
         indented=indented and priority is None and when.end == 0,
+        host=_host(text[when.end :].lstrip()) if when.syslog else None,
     )
 
 
@@ -104,6 +106,12 @@ def _spoken(text: str, *, syslog: bool) -> str | None:
     rest = text[host.end() :] if host else ""
     uptime = _UPTIME.match(rest)
     return rest if uptime or KERNEL_WORD.match(rest) else None
+
+
+def _host(text: str) -> str | None:
+    """Return the host that stands before the kernel's tag."""
+    tag = _KERNEL_TAG.match(text)
+    return tag["host"] if tag is not None else None
 
 
 def _unwrap(text: str) -> tuple[str, int]:
@@ -137,6 +145,7 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         tuple(text.decode("utf-8", "surrogateescape").split("\n")),
         uptime=_microseconds(entry.source_monotonic or entry.monotonic),
         wall=_microseconds(entry.realtime),
+        host=entry.hostname,
     )
 
 
@@ -166,6 +175,7 @@ class _Journal(msgspec.Struct):
     transport: object = msgspec.field(name="_TRANSPORT", default=None)
     facility: object = msgspec.field(name="SYSLOG_FACILITY", default=None)
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
+    hostname: str | None = msgspec.field(name="_HOSTNAME", default=None)
     realtime: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
     monotonic: str | None = msgspec.field(name="__MONOTONIC_TIMESTAMP", default=None)
     dmesg_facility: str | None = msgspec.field(name="fac", default=None)
@@ -192,7 +202,7 @@ _UPTIME = re.compile(
 _HOST = re.compile(r"[^\s:\[\]]{1,255}\s+")
 _HOST_NAME = r"(?:[^\s:\[\]]{0,255}|[0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,16})?)"
 _KERNEL_TAG = re.compile(
-    rf"(?:{_HOST_NAME}\s+)?(?:(?:kern\.)?[a-zA-Z]{{1,8}}\s+)?kernel"
+    rf"(?:(?P<host>(?!kern\.){_HOST_NAME})\s+)?(?:(?:kern\.)?[a-zA-Z]{{1,8}}\s+)?kernel"
     # RFC 5424: process id, message id and structured data, then a byte-order mark.
     r"(?: (?:-|[0-9]{1,10}) (?:-|[^\s\[]{1,32}) "
     r"(?:-|(?:\[[^\s\]\"]{1,64}(?: [^\]\"]{1,64}\"(?:[^\"\\]|\\.){0,256}\"){0,16}\]){1,8}))?"

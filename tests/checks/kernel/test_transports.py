@@ -121,3 +121,21 @@ def test_input_without_a_kernel_line_exits_with_3_and_says_so(
     log.write_text(text, encoding="utf-8")
     assert classify.main([str(log)], io.BytesIO(), time.time()) == code
     assert ("no kernel line" in capsys.readouterr().err) == (code == 3)
+
+
+def test_two_hosts_in_one_log_are_two_nodes() -> None:
+    lines = [
+        f"Jun 17 20:18:08 gpu-01 kernel: {XID}",
+        f"Jun 17 20:18:09 gpu-02 kernel: {XID}",
+        (
+            "Jun 17 20:18:10 gpu-02 kernel: NVRM: Xid (PCI:0000:64:00): 154, GPU recovery action changed from "
+            "0x0 (None) to 0x2 (Node Reboot Required)"
+        ),
+    ]
+    classifier, found = Classifier(), []
+    for number, line in enumerate(lines, start=1):
+        found += classifier.feed(line.encode(), number, time.time())
+    found += classifier.finish()
+    assert [(each.host, each.code, each.action.value, each.count) for each in found] == [
+        ("gpu-01", "79", "failover", 1), ("gpu-02", "79", "reboot", 1), ("gpu-02", "154", "reboot", 1),
+    ]  # fmt: skip
