@@ -36,14 +36,20 @@ class Classifier:
         self, branch: int | None = None, since: float | None = None, boot_at: float | None = None
     ) -> None:
         self._reader = KernelLogReader(branch)
-        self._open = OpenFaults()
+        # The faults of each host that the log names: two hosts are two nodes (K9a).
+        self._open: dict[str | None, OpenFaults] = {}
         self._since = since
         self._boot_at = boot_at
         self._at = 0.0
+        self._number = 0
+        self._now = 0.0
 
     def feed(self, raw: bytes, number: int, now: float) -> Iterator[KernelEvent]:
         """Take in one line; yield non-events at once and the events of faults that are over."""
-        read = self._reader.read(raw, number, now)
+        self._number, self._now = number, now
+        yield from self._take(self._reader.read(raw, number, now))
+
+    def _take(self, read: tuple[KernelLine, list[KernelEvent]] | None) -> Iterator[KernelEvent]:
         if read is None:
             return
         line, events = read
@@ -51,18 +57,30 @@ class Classifier:
         self._at = self._at if stamp is None else stamp
         if self._too_old(line):
             return
-        yield from (fault.event for fault in self._open.expire(self._at))
+        for faults in list(self._open.values()):
+            yield from (fault.event for fault in faults.expire(self._at))
         for event in events:
             if event.code == BOOT:
-                yield from self.finish()
+                yield from self._close([line.host])
             if event.event:
-                self._open.add(event, self._at)
+                self._open.setdefault(line.host, OpenFaults()).add(event, self._at)
             else:
                 yield event
 
+    @property
+    def found_no_kernel_line(self) -> bool:
+        """Whether there was text, and no line of it was the kernel's."""
+        return self._reader.has_text and not self._reader.has_kernel_line
+
     def finish(self) -> Iterator[KernelEvent]:
         """Yield what is still open; more lines may follow."""
-        yield from (fault.event for fault in self._open.drop(lambda _fault: True))
+        yield from self._take(self._reader.finish(self._number, self._now))
+        yield from self._close(list(self._open))
+
+    def _close(self, hosts: list[str | None]) -> Iterator[KernelEvent]:
+        closed = [self._open.pop(host).drop(lambda _fault: True) for host in hosts if host in self._open]
+        faults = sorted((fault for each in closed for fault in each), key=lambda fault: fault.event.lines[:1])
+        yield from (fault.event for fault in faults)
 
     def _too_old(self, line: KernelLine) -> bool:
         if self._since is None:
@@ -74,13 +92,14 @@ class Classifier:
 
 
 def main(argv: list[str], out: BinaryIO, now: float) -> int:
-    """Run the command; return its exit code: 0, or 2 for wrong use. `now` is Unix seconds."""
+    """Run the command; return its exit code: 0, 2 for wrong use, 3 for no kernel line. `now` is Unix seconds."""
+    code = 0
     try:
         arguments = _parser().parse_args(argv)
         if arguments.explain is not None:
             _explain(arguments.explain, arguments.format, out)
         else:
-            _classify(arguments, out, now)
+            code = _classify(arguments, out, now)
         out.flush()
     except UsageError as wrong:
         sys.stderr.write(f"clusterwright classify: {wrong}\n")
@@ -90,7 +109,7 @@ def main(argv: list[str], out: BinaryIO, now: float) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
     except KeyboardInterrupt:
         out.flush()
-    return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         "clusterwright classify",
         description="Explain the lines of a kernel log: dmesg, syslog, the journal or raw kmsg.",
         epilog="Example: journalctl -k -o json | clusterwright classify --format table\n"
-        "Exit codes: 0 done, 2 wrong use",
+        "Exit codes: 0 done, 2 wrong use, 3 no kernel line in the input",
     )
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="kernel log; without it or -, stdin"
@@ -113,7 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
+def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> int:
+    """Print the events; return the exit code."""
     since = _since(arguments.since, now)
     classifier = Classifier(_branch(arguments.driver), since, _boot_at(now) if since else None)
     show_row = json_line if arguments.format == "json" else _table_line
@@ -128,6 +148,12 @@ def _classify(arguments: argparse.Namespace, out: BinaryIO, now: float) -> None:
             if raw is None:
                 out.flush()
     out.writelines(show_row(event) + b"\n" for event in classifier.finish())
+    if not classifier.found_no_kernel_line:
+        return 0
+    sys.stderr.write(
+        f"clusterwright classify: no kernel line in {number} lines; pass the output of dmesg or journalctl -k\n"
+    )
+    return 3
 
 
 def _table_line(event: KernelEvent) -> bytes:
@@ -207,6 +233,7 @@ class EventOutput(msgspec.Struct, frozen=True):
     rule: str
     summary: str
     text: str
+    host: str | None
 
 
 def json_line(event: KernelEvent) -> bytes:
@@ -227,6 +254,7 @@ def json_line(event: KernelEvent) -> bytes:
             event.rule,
             event.summary,
             event.text,
+            event.host,
         )
     )
 

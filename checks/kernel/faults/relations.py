@@ -87,6 +87,8 @@ RELATIONS: dict[tuple[Kind, Kind], Relation] = {
     (("aer", "aer-no-recovery"), ("aer", "aer-fatal")): Relation(takes_action=True),
     (("sxid", "20034"), ("xid", "79")): _JOINS,
     (("lockup", "soft-lockup"), ("mlx5", "mlx5-cmd-timeout")): Relation(verdict=WEDGED),
+    (("lockup", "soft-lockup"), ("mlx5", "mlx5-tx-timeout")): Relation(verdict=WEDGED),
+    (("nvrm", "gpu-lost"), ("nvrm", "uvm-fatal")): _JOINS,
     (("mlx5", "mlx5-cmd-timeout"), ("lockup", "soft-lockup")): Relation(joins=False, verdict=WEDGED),
 }
 """(event, other event) → what the event becomes. Xids of one GPU join by `companion_of` of `xid.csv` (M3)."""

@@ -33,6 +33,7 @@ class KernelEvent(msgspec.Struct, frozen=True, kw_only=True):
     `device` whatever else tells two faults apart (port, drive, DIMM, link). `count` is the number of
     occurrences that the text stands for; `echo` marks a second message about a counted occurrence.
     `companion_of` is the code of the fault that it belongs to. `lines` are input line numbers, from 1.
+    `host` is the node that a pasted line names.
     """
 
     code: str | None
@@ -49,6 +50,7 @@ class KernelEvent(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     text: str = ""
     lines: tuple[int, ...] = ()
+    host: str | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:

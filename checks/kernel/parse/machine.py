@@ -33,6 +33,7 @@ PCIE = (
         rf"{_AER}\s*\[ *5\] (?:SDES|Surprise Down)",
         rf"{_AER}.{{0,80}}?Surprise (?:Link )?Down",
     ),
+    *fault("aer-fatal", rf"{_AER}containment event.{{0,120}}?\bERR_FATAL\b"),
     *noise("aer", rf"{_AER}[Dd]evice recovery successful"),
     *fault(
         "aer-recovery-failed", rf"{_AER}(?:[Dd]evice recovery failed|[\w ]{{0,32}}reset .{{0,60}}?failed)"
@@ -58,6 +59,7 @@ MACHINE_CHECKS = (
     *fault("mce-logged", rf"{_PREFIX}\[Hardware Error\]: CPU ?\d{{1,5}}: Machine Check", echo=True),
     *fault("ghes-recoverable", rf"{_HW}event severity: recoverable"),
     *fault("ghes-fatal", rf"{_HW}event severity: fatal"),
+    *fault("mce-uncorrected", rf"{_PREFIX}{_HW}Uncorrected, "),
     *noise("ghes", rf"{_HW}"),
 )
 
@@ -78,6 +80,20 @@ TASKS = (
         (Severity.WARNING, Action.NONE),
     ),
     *fault("hard-lockup", rf"{_WATCHDOG}(?:CPU ?\d{{1,5}}: )?Watchdog detected hard LOCKUP"),
+    # The first line of an oops says what happened, `Oops: ... [#n]` that it is one: two lines, one fault.
+    *fault(
+        "kernel-oops",
+        r"BUG: (?:unable to handle|kernel NULL pointer)",
+        r"Unable to handle kernel .{1,80}? at virtual address",
+    ),
+    *fault(
+        "kernel-oops",
+        r"(?:.{0,80}? )?Oops(?: - [\w ]{1,40})?: .{0,80}?\[#(?P<device>\d{1,6})\]",
+        r"(?:stack segment|general protection fault|invalid opcode|divide error|double fault|kernel stack overflow)"
+        r"\b.{0,160}?\[#(?P<device>\d{1,6})\]",
+        r"Internal error: .{1,80}?\[#(?P<device>\d{1,6})\]",
+        echo=True,
+    ),
     *fault("kernel-panic", r"Kernel panic\b"),
     *fault("oom-cgroup", r"Memory cgroup out of memory\b"),
     *fault("oom-global", r"Out of memory\b"),

@@ -15,6 +15,7 @@ from checks.kernel.parse import machine, network, nvlink, nvrm, storage, xid
 from checks.kernel.parse.event import KernelEvent, Wording, context, first
 from checks.kernel.source.line import KernelLine, read_line
 from checks.kernel.source.prefilter import INTERESTING
+from checks.kernel.source.unfold import RecordUnfolder
 
 CLASSIFY_LIMIT = 1024
 """Characters of a text that are looked at (K12)."""
@@ -26,29 +27,51 @@ BOOT = "boot"
 class KernelLogReader:
     """Turns the lines of one node's kernel log into events.
 
-    `branch` is the NVIDIA driver's major version, taken from its banner when the log has one.
+    `branch` is the NVIDIA driver's major version, taken from its banner when the log has one. `has_text` and
+    `has_kernel_line` say what `read` has met so far.
     """
 
     def __init__(self, branch: int | None = None) -> None:
         self.branch = branch
         self._reassembly = nvrm.Reassembly()
         self._in_record = False
+        self._unfolder = RecordUnfolder()
+        self.has_text = False
+        self.has_kernel_line = False
 
     def read(self, raw: bytes, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
         """Return the line and its events, None when it says nothing; `number` counts lines from 1."""
         if self._in_record and raw[:1] == b" ":
             return None
+        unfolded = self._unfolder.feed(raw)
+        return None if unfolded is None else self._read(unfolded, number, now)
+
+    def finish(self, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
+        """Return what a last record without an end says, None when it says nothing."""
+        raw = self._unfolder.finish()
+        return None if raw is None else self._read(raw, number, now)
+
+    def _read(self, raw: bytes, number: int, now: float) -> tuple[KernelLine, list[KernelEvent]] | None:
         self._in_record = b";" in raw[:256] and raw[:1].isdigit()
         if INTERESTING.search(raw) is None:
+            if not self.has_kernel_line and raw.strip():
+                self.has_text = True
+                self.has_kernel_line = _is_kernel_line(raw, read_line(raw, now))
             return None
+        self.has_text = True
         line = read_line(raw, now)
-        return (line, self.events(line, number)) if line else None
+        if line is None:
+            return None
+        events = self.events(line, number)
+        self.has_kernel_line = self.has_kernel_line or bool(events) or _is_kernel_line(raw, line)
+        return line, events
 
     def events(self, line: KernelLine, number: int) -> list[KernelEvent]:
         """Return what a line says; non-events of known lines are among them."""
         found = []
+        at = line.uptime if line.uptime is not None else line.wall
         for place, text in enumerate(line.texts):
-            whole = self._reassembly.feed(text, number, indented=line.indented or place > 0)
+            whole = self._reassembly.feed(text, number, at, indented=line.indented or place > 0)
             if whole is None:
                 continue
             if whole[0].startswith(nvrm.BANNER):
@@ -57,8 +80,17 @@ class KernelLogReader:
             if event is not None:
                 if line.uptime is not None and line.uptime < machine.BOOT_LEFTOVER_SECONDS:
                     event = machine.before_boot(event)
-                found.append(msgspec.structs.replace(event, lines=whole[1], count=event.count * line.count))
+                found.append(
+                    msgspec.structs.replace(
+                        event, lines=whole[1], count=event.count * line.count, host=line.host
+                    )
+                )
         return found
+
+
+def _is_kernel_line(raw: bytes, line: KernelLine | None) -> bool:
+    """Whether the prefix of a line proves that the kernel wrote it; any text may have no prefix at all."""
+    return line is not None and (line.uptime is not None or line.wall is not None or b"kernel:" in raw)
 
 
 def parse(text: str, branch: int | None) -> KernelEvent | None:

@@ -56,7 +56,7 @@ WORDINGS = (
     *fault("nvme-no-path", rf"{_NAMESPACE}: no (?:available|usable) path"),
     *fault(
         "md-failed",
-        r"md/[\w-]{1,16}:(?P<device>[\w/]{1,32}): (?:Disk failure on|Operation continuing on 0 devices"
+        r"md/(?:[\w-]{1,16}:|raid\d{1,2})(?P<device>[\w/]{1,32}): (?:Disk failure on|Operation continuing on 0 devices"
         r"|Cannot continue operation|not enough operational|failed to run raid set)",
         r"(?:md: (?=md\w{1,16}: .{0,80}?(?:missing/failed member|array is failed))"
         r"|raid\d{1,2}: Disk failure on )"

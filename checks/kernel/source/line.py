@@ -6,14 +6,11 @@ space wrote, even when its text looks like the kernel's.
 """
 
 import re
-from datetime import UTC, datetime
 
 import msgspec
 
 from checks.kernel.source.records import KERNEL_FACILITY, RecordHeader, clean, read_header
-
-FUTURE_SECONDS = 86_400.0
-"""How far after now a stamp without a year may lie (K13): clocks and time zones differ, years do not."""
+from checks.kernel.source.timestamp import Timestamp, read_timestamp
 
 
 class KernelLine(msgspec.Struct, frozen=True):
@@ -21,7 +18,7 @@ class KernelLine(msgspec.Struct, frozen=True):
 
     `texts` is the text, then the further text lines that were escaped inside it. `count` is the number that a
     repeat wrapper gives. `uptime` is seconds since boot and `wall` Unix seconds, each None when the prefix
-    has none. `indented` marks a line that begins with blanks.
+    has none. `indented` marks a line that begins with blanks. `host` is the node that the prefix names (K9a).
     """
 
     texts: tuple[str, ...]
@@ -29,18 +26,7 @@ class KernelLine(msgspec.Struct, frozen=True):
     uptime: float | None = None
     wall: float | None = None
     indented: bool = False
-
-
-class Timestamp(msgspec.Struct, frozen=True):
-    """A time stamp: how many characters it takes, what it says, and whether host and tag follow it.
-
-    `uptime` is seconds since boot, `wall` Unix seconds; a delta stamp says neither.
-    """
-
-    end: int = 0
-    uptime: float | None = None
-    wall: float | None = None
-    syslog: bool = False
+    host: str | None = None
 
 
 def read_line(raw: bytes, now: float) -> KernelLine | None:
@@ -49,13 +35,15 @@ def read_line(raw: bytes, now: float) -> KernelLine | None:
     `now` (Unix seconds) gives a syslog time stamp its year. Never raises, whatever the bytes.
     """
     raw = clean(raw)
+    if netconsole := _NETCONSOLE.match(raw):
+        raw = raw[netconsole.end() :]
     header = read_header(raw)
     if header is not None:
         return record_line(header)
     # A byte that is not UTF-8 never loses a line (K12).
     text = raw.decode("utf-8", "surrogateescape")
     if _JSON.match(text):
-        return _journal_line(raw)
+        return _journal_line(raw.strip(b"\x1e \t").removeprefix(b"data: "))
     return _printed_line(text, now)
 
 
@@ -75,7 +63,10 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         if priority["word"] != "kern" and int(priority["number"] or 8) >> 3 != KERNEL_FACILITY:
             return None
         text = text[priority.end() :].lstrip()
-    when = read_timestamp(text, now)
+    talos = _TALOS.match(text)
+    if talos is not None:
+        text = f"{talos['time']} {'kernel' if talos['facility'] == 'kern' else 'user'}: {text[talos.end() :]}"
+    text, when = _stamped(text, now)
     spoken = _spoken(text[when.end :].lstrip(), syslog=when.syslog)
     if spoken is None:
         return None
@@ -89,7 +80,19 @@ def _printed_line(text: str, now: float) -> KernelLine | None:
         float(uptime["uptime"]) if uptime else when.uptime,
         when.wall,
         indented=indented and priority is None and when.end == 0,
+        host=_host(text[when.end :].lstrip()) if when.syslog else None,
     )
+
+
+def _stamped(text: str, now: float) -> tuple[str, Timestamp]:
+    """Return the text from its time stamp on, and the stamp; what search tools put before it is cut off."""
+    when = read_timestamp(text, now)
+    searched = _SEARCHED.match(text) if when.end == 0 else None
+    if searched is not None:
+        inner = read_timestamp(text[searched.end() :], now)
+        if inner.end:
+            return text[searched.end() :], inner
+    return text, when
 
 
 def _spoken(text: str, *, syslog: bool) -> str | None:
@@ -103,6 +106,12 @@ def _spoken(text: str, *, syslog: bool) -> str | None:
     rest = text[host.end() :] if host else ""
     uptime = _UPTIME.match(rest)
     return rest if uptime or KERNEL_WORD.match(rest) else None
+
+
+def _host(text: str) -> str | None:
+    """Return the host that stands before the kernel's tag."""
+    tag = _KERNEL_TAG.match(text)
+    return tag["host"] if tag is not None else None
 
 
 def _unwrap(text: str) -> tuple[str, int]:
@@ -120,6 +129,8 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         entry = _JOURNAL.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if entry.text is not None:
+        return _dmesg_line(entry)
     if entry.transport != "kernel" or entry.facility not in (None, "0"):
         return None
     # The journal writes a text that is not UTF-8 as a list of bytes.
@@ -134,7 +145,20 @@ def _journal_line(raw: bytes) -> KernelLine | None:
         tuple(text.decode("utf-8", "surrogateescape").split("\n")),
         uptime=_microseconds(entry.source_monotonic or entry.monotonic),
         wall=_microseconds(entry.realtime),
+        host=entry.hostname,
     )
+
+
+def _dmesg_line(entry: "_Journal") -> KernelLine | None:
+    """Return the line of a record of `dmesg --json` or of fluent-bit's kmsg input."""
+    if entry.dmesg_facility not in (None, "kern") or (
+        entry.dmesg_facility is None and entry.sequence is None
+    ):
+        return None
+    text = clean((entry.text or "").encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+    seconds = entry.seconds
+    uptime = entry.time if seconds is None else seconds + (entry.fraction or 0) / 1e6
+    return KernelLine(tuple(text.split("\n")), uptime=uptime) if text else None
 
 
 def _microseconds(text: str | None) -> float | None:
@@ -145,78 +169,30 @@ def _octal(match: re.Match[str]) -> str:
     return _CONTROL.get(match[1], "")
 
 
-def read_timestamp(text: str, now: float) -> Timestamp:
-    """Return the stamp that `text` begins with, an empty one without a stamp; `now` is Unix seconds."""
-    match = _STAMP.match(text)
-    if match is None:
-        return Timestamp()
-    kind = match.lastgroup
-    if kind is None:
-        return Timestamp(match.end())
-    value = match[kind]
-    if kind == "uptime":
-        return Timestamp(match.end(), uptime=float(value))
-    return Timestamp(
-        match.end(), wall=_wall(kind, value, now), syslog=kind in ("iso", "full", "month", "unix")
-    )
-
-
-def _wall(kind: str, value: str, now: float) -> float | None:
-    """Return Unix seconds; dmesg and syslog print local time, so a stamp without a time zone is local."""
-    try:
-        match kind:
-            case "ctime":
-                _, month, day, clock, year = value.split()
-                return _time(int(year), month, day, clock)
-            case "iso":
-                return datetime.fromisoformat(value.replace(",", ".")).timestamp()
-            case "full":
-                return datetime.fromisoformat(value[4:23]).replace(tzinfo=UTC).timestamp()
-            case "month" | "minute":
-                return _nearest_year(value[:3], *value[3:].split(), now=now)
-            case _:
-                return float(value)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _nearest_year(month: str, day: str, clock: str, *, now: float) -> float | None:
-    """Return the time in the year that puts it nearest to now, but not after now + 1 day (K13)."""
-    this_year = datetime.fromtimestamp(now, tz=UTC).year
-    # A leap day exists in one year of four (eight, around 2100), so one invalid year is not the end.
-    for year in range(this_year + 1, this_year - 8, -1):
-        try:
-            time = _time(year, month, day, clock)
-        except ValueError:
-            continue
-        if time <= now + FUTURE_SECONDS:
-            return time
-    return None
-
-
-def _time(year: int, month: str, day: str, clock: str) -> float:
-    hour, minute, second = int(clock[:2]), int(clock[3:5]), float(clock[6:] or 0)
-    whole = datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute)  # noqa: DTZ001 - the log's own zone
-    return whole.timestamp() + second
-
-
 class _Journal(msgspec.Struct):
     """The fields of a journal entry in JSON that matter here."""
 
     transport: object = msgspec.field(name="_TRANSPORT", default=None)
     facility: object = msgspec.field(name="SYSLOG_FACILITY", default=None)
     message: str | list[int] | None = msgspec.field(name="MESSAGE", default=None)
+    hostname: str | None = msgspec.field(name="_HOSTNAME", default=None)
     realtime: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
     monotonic: str | None = msgspec.field(name="__MONOTONIC_TIMESTAMP", default=None)
+    dmesg_facility: str | None = msgspec.field(name="fac", default=None)
+    text: str | None = msgspec.field(name="msg", default=None)
+    time: float | None = None
+    sequence: int | None = None
+    seconds: int | None = msgspec.field(name="sec", default=None)
+    fraction: int | None = msgspec.field(name="usec", default=None)
     source_monotonic: str | None = msgspec.field(name="_SOURCE_MONOTONIC_TIMESTAMP", default=None)
 
 
 _JOURNAL = msgspec.json.Decoder(_Journal)
-_JSON = re.compile(r'\s*\{\s*"')
+_JSON = re.compile(r'[\x1e\s]*(?:data: )?\{\s*"')
 _RSYSLOG_ESCAPE = re.compile(r"#([0-3][0-7]{2})(?![0-9])")
 _CONTROL = {"012": "\n", "011": "\t"}
 _PRIORITY = re.compile(
-    r"<(?P<number>[0-9]{1,4})>(?:1 (?=[0-9]{4}-))?"
+    r"<(?P<number>[0-9]{1,4})>(?:1 (?=[0-9]{4}-|- ))?(?:- (?=\S))?"
     r"|(?P<word>kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res[0-9]+|local[0-7])"
     r"\s{0,8}:(?:emerg|alert|crit|err|warn|notice|info|debug)\s{0,8}:"
 )
@@ -224,32 +200,29 @@ _UPTIME = re.compile(
     r"\s{0,8}\[\s{0,12}(?P<uptime>[0-9]{1,12}(?:\.[0-9]{1,9})?)\](?:\[\s{0,8}[TC][0-9]{1,10}\])?\s{0,2}"
 )
 _HOST = re.compile(r"[^\s:\[\]]{1,255}\s+")
-_KERNEL_TAG = re.compile(r"(?:[^\s:\[\]]{0,255}\s+)?(?:kern\.[a-z]{1,7}\s+)?kernel(?: - - -)?(?::| )\s{0,2}")
+_HOST_NAME = r"(?:[^\s:\[\]]{0,255}|[0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,16})?)"
+_KERNEL_TAG = re.compile(
+    rf"(?:(?P<host>(?!kern\.){_HOST_NAME})\s+)?(?:(?:kern\.)?[a-zA-Z]{{1,8}}\s+)?kernel"
+    # RFC 5424: process id, message id and structured data, then a byte-order mark.
+    r"(?: (?:-|[0-9]{1,10}) (?:-|[^\s\[]{1,32}) "
+    r"(?:-|(?:\[[^\s\]\"]{1,64}(?: [^\]\"]{1,64}\"(?:[^\"\\]|\\.){0,256}\"){0,16}\]){1,8}))?"
+    r"(?::| |$)\s{0,2}\ufeff?"
+)
+# `talosctl dmesg`, with the address of the node when it asks several.
+_TALOS = re.compile(
+    r"(?:\S{1,255}: )?(?P<facility>kern|user|daemon|auth|syslog|local[0-7]): {1,8}"
+    r"(?:emerg|alert|crit|err|warning|notice|info|debug): \[(?P<time>[0-9T:.+-]{19,35}Z?)\]: "
+)
+# grep and tools that ask many hosts put a file, a host or a line number before a whole line.
+_SEARCHED = re.compile(r"[^\s\[\]]{1,255}?[:-](?:[0-9]{1,9}[:-])?\s{0,4}(?=[\[0-9]|[^\W\d_]{2,4}\.? )")
+_NETCONSOLE = re.compile(rb"[0-9][\w.+~-]{2,100},(?=[0-9]{1,4},[0-9]{1,20},[0-9]{1,20},)")
 _REPEATED = re.compile(r"message repeated (?P<count>[0-9]{1,9}) times: \[\s?")
 
 KERNEL_WORD = re.compile(
     r"NVRM:|nvidia[: -]|SXid|AER:|[a-z][\w-]{1,31} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:|EDAC |mce:|RAS:|BERT:|"
-    r"CMCI |(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |Kernel panic|"
+    r"CMCI |(?:\{\d{1,9}\})?\[Hardware Error\]|INFO: task |watchdog: |NMI watchdog|BUG: |"
+    r"Oops|Internal error: |Unable to handle|general protection|Kernel panic|"
     r"Memory cgroup out|Out of memory|EXT[234]-fs |XFS \(|nvme nvme|block nvme|md/|md: |raid\d|nfs: |lockd: |"
     r"Linux version |message repeated "
 )
 """Beginnings of the kernel texts that matter: in syslog without `kernel:`, not a host name (K9)."""
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTH = rf"(?:{'|'.join(_MONTHS)})"
-_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
-_FRACTION = r"(?:\.[0-9]{1,9})?"
-_DELTA = r"(?:\s{0,8}<\s{0,12}\+?[0-9.]{1,16}>)?"
-_ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
-
-_STAMP = re.compile(
-    r"\[\s{0,12}\+[0-9.]{1,16}\]"
-    rf"|\[\s{{0,12}}(?P<uptime>[0-9]{{1,12}}{_FRACTION}){_DELTA}\](?:\[\s{{0,8}}[TC][0-9]{{1,10}}\])?"
-    rf"|\[(?P<minute>{_MONTH}\s?[0-9]{{1,2}} [0-9]{{2}}:[0-9]{{2}})\]"
-    rf"|\[(?P<ctime>{_DAY} {_MONTH}\s{{1,2}}[0-9]{{1,2}} {_CLOCK} [0-9]{{4}}){_DELTA}\]"
-    rf"|(?P<iso>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}(?:[.,][0-9]{{1,9}})?{_ZONE})(?=\s)"
-    rf"|(?P<full>{_DAY} [0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} {_CLOCK}{_FRACTION} [A-Z+-][A-Z0-9:+-]{{0,6}})(?=\s)"
-    rf"|(?P<month>{_MONTH}\s{{1,2}}[0-9]{{1,2}} {_CLOCK}{_FRACTION})(?=\s)"
-    r"|(?P<unix>[0-9]{9,11}\.[0-9]{1,9})(?=\s)"
-)

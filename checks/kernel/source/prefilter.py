@@ -48,7 +48,8 @@ def _countable() -> re.Pattern[bytes]:
 
 _BEGINNINGS = begins(
     rb"NVRM: *+(?!Xid)",
-    rb"NVRM|nvidia|nv_|SXid|AER|PCIe|EDAC|mce:|RAS|CMCI|BERT|\{|\[Hardware|INFO: task|NMI|watchdog|BUG: soft"
+    rb"NVRM|nvidia|nv_|SXid|AER|PCIe|EDAC|mce:|RAS|CMCI|BERT|\{|\[Hardware|INFO: task|NMI|watchdog|BUG: "
+    rb"|Oops|Internal e|Unable to h|general p|stack s|invalid o|divide e|double f"
     rb"|Kernel panic|Memory cgroup|Out of memory|EXT|XFS|nvme|block|md|raid|nfs|NFS|lockd|Linux version|mlx"
     rb"|bond|Correct|Uncorrect|Multiple|message repeated|\\x|[ \t\x1b\x00^#]"
     # Any driver with a device, any card with a link: possessive, so that other lines fail at once.
@@ -58,6 +59,7 @@ _BEGINNINGS = begins(
 
 _DUMP = re.compile(
     rb"us\b(?<=bus)|upport|I(?:nit|DIA| ID)|m_init|GSP(?<=e GSP)|ware|QUIRED|x0{0,6}62|API|xDet|ystem"
+    rb"|S_LOST|us ?[:=] ?(?:code )?0x0{0,7}[fF]\b|s reboot|bound to"
     rb"|PU at |Board S|l num|\\x"
 )
 """Bytes that a line of the NVIDIA driver needs to say anything, unless it is an Xid.
@@ -69,9 +71,12 @@ KERNEL = Prefilter(_BEGINNINGS.finditer, _DUMP.search, b"libnccl", _countable().
 """For the kernel log of a GPU node."""
 
 INTERESTING = re.compile(
-    rb"Xid|bus\b|by (?:the|open)|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
+    rb"Xid|bus\b|by (?:the|open)|IDIA open"
+    rb"|IS_LOST|us ?[:=] ?(?:code )?0x0{0,7}[fF]\b|ring os reboot|bound to|not called|naccessible"
+    rb"|PCI|VRM: (?:loading|The|API|memdesc)|RmI|_init_adapter|GSP|ware image"
     rb"|_REQUIRED|x0{0,6}62|be routine|RxDet|RPC hist|h dump|bug-report|GPU (?:at|Board)|vidia|v_get|v_peer"
     rb"|AER|Surprise|SDES|x5_|k (?:is|[Dd]own|DOWN|[Uu]p|UP|status)"
+    rb"|Oops|o handle|NULL p|protection f|nternal err|t segment|d opcode|e error|e fault|DPC"
     rb"|EDAC|Hardware E|CMCI|BERT|y error|INFO: task|LOCKUP|kup - CPU|Kernel p|y cgroup|f memory|bnccl"
     rb"|XT[234]-fs|XFS|vme|/raid|md: |Disk f|: server |Linux v"
     rb"|peated|MESSAGE\" ?: ?\[|\x1b|\^\[|\x00|#0|\\x"

@@ -52,6 +52,7 @@ def test_an_event_is_one_json_object_with_every_field() -> None:
         "rule": "3.1 RESTART_BM",
         "summary": "",
         "text": "",
+        "host": None,
     }
     assert "fallen off" in event["summary"].lower().replace("_", " ")
 

@@ -1,12 +1,15 @@
 """Stamps of every form, and the year that a stamp without one gets."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.kernel.source.line import FUTURE_SECONDS, Timestamp, read_timestamp
+from checks.kernel.classify import Classifier
+from checks.kernel.parse.event import KernelEvent
+from checks.kernel.source.timestamp import FUTURE_SECONDS, Timestamp, read_timestamp
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
 
@@ -83,3 +86,31 @@ def test_what_is_no_time_is_no_time(text: str) -> None:
 
 def test_a_delta_is_skipped() -> None:
     assert read_timestamp("[  +0.000287] x", NOW) == Timestamp(end=13)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Okt 06 17:59:27", "11月 15 20:01:02", "jan. 29 20:50:17", "04 Aug, 14:03:26", "15. März 08:00:01",
+        "Mär 03 08:00:01", "févr. 09 10:11:12", "дек 24 01:02:03", "Mon Jul 27 10:19:15 2026",
+        "2026 Jun 17 20:18:08.123456", "12월 03 04:05:06", "maj  7 09:09:09", "lun. 29 sept. 2026 14:00:00",
+        "Nov 15 08:03:26 PM",
+    ],
+)  # fmt: skip
+def test_a_date_of_any_language_is_a_date(date: str) -> None:
+    line = f"{date} gpu-01 kernel: NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus."
+    assert [event.code for event in classified(line)] == ["79"]
+    assert classified(line.replace("kernel:", "agent[7]:")) == []
+
+
+@pytest.mark.parametrize(
+    "date", ["Ter Set 29 14:00:00 2026", "Mo Okt  6 17:59:27 2026", "三 11月 15 20:01:02 2026"]
+)
+def test_a_date_of_any_language_in_brackets_is_a_date(date: str) -> None:
+    line = f"[{date}] NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus."
+    assert [event.code for event in classified(line)] == ["79"]
+
+
+def classified(line: str) -> list[KernelEvent]:
+    classifier = Classifier()
+    return [*classifier.feed(line.encode(), 1, time.time()), *classifier.finish()]
