@@ -160,7 +160,7 @@ class _Judgement:
             raise NotAdmittedError(Phase.FAILED, f"{name} approves something else than the record orders")
         email = approval.approver.email
         if self.config.approver(email) is None:
-            raise NotAdmittedError(Phase.LAPSED, f"{email} is no longer an approver")
+            raise NotAdmittedError(Phase.LAPSED, f"{email} is not an approver")
         if approval.approved_at > self.now + CLOCK_SKEW:
             raise NotAdmittedError(Phase.FAILED, f"{name} is dated in the future")
         lifetime = self.config.policy.approval_lifetime

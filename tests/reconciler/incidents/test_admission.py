@@ -119,7 +119,7 @@ APPROVALS: dict[str, tuple[dict[str, Any], Phase, str]] = {
     "a stranger": (
         {"approver": Decider(name="Example Visitor", email="visitor@example.com")},
         Phase.LAPSED,
-        "visitor@example.com may not approve",
+        "visitor@example.com is not an approver",
     ),
     "another action": ({"action": Action.REMOVE}, Phase.FAILED, "approves something else"),
     "lapsed": ({"expires_at": NOW}, Phase.LAPSED, "the approval lapsed at"),
