@@ -75,3 +75,12 @@ def test_a_check_that_is_switched_off_is_evidence_no_more(state: NodeState) -> N
     log(state, 1030.0)
     state.drop_check(CHECK.name)
     assert action(state) is Action.RESET_GPU
+
+
+def test_a_verdict_that_evidence_changes_is_news_for_the_next_report(state: NodeState) -> None:
+    log(state, 1000.0)
+    before = state.kernel.revision
+    look(state, HANGS, 1030.0)
+    assert state.kernel.revision == before + 1
+    look(state, HANGS, 1090.0)
+    assert state.kernel.revision == before + 1
